@@ -1,6 +1,6 @@
 /** The frame of every page: who is signed in, the navigation, and the page of the address. */
 
-import { type ReactNode, useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
 import { ApiError, Client } from "./api/client";
 import type { Me } from "./api/types";
 import { AppContext, type AppValues } from "./context";
@@ -16,6 +16,7 @@ import { ErrorBox, Loading, Notice, sentence } from "./parts/states";
 import { UndoBar, waiting } from "./parts/Undo";
 import { address, belongTo, usePlace } from "./route";
 import { NOT_SIGNED_IN, SESSION_EXPIRED, type Session } from "./session";
+import { useStore } from "./store";
 
 const SearchPage = later(() => import("./pages/search/SearchPage"));
 const DocumentsPage = later(() => import("./pages/documents/DocumentsPage"));
@@ -75,7 +76,7 @@ async function whoIs(client: Client, session: Session): Promise<Known> {
 
 function Frame({ me, session, isSignedIn }: { me: Me; session: Session; isSignedIn: boolean }) {
   const place = usePlace();
-  const over = useSyncExternalStore(session.subscribe, session.whyOver);
+  const over = useStore(session);
   const name = plain(me.name.replace(/^user:/, ""));
   const pages = PAGES.filter((page) => me.rights.includes(page.right));
   const page = pages.find(({ name }) => name === place.page);

@@ -3,6 +3,7 @@ import { ErrorResponse, type User, UserManager, WebStorageStateStore } from "oid
 import { ApiError } from "./api/client";
 import { bearerOf } from "./bearer";
 import { Kept } from "./kept";
+import { Store } from "./store";
 
 /** The deployment's own settings, from /console.json. */
 export interface ConsoleSettings {
@@ -33,18 +34,18 @@ const EARLY_SECONDS = 30;
 /** How long each request of signing out may take. The proof is forgotten before them. */
 const PARTING_SECONDS = 3;
 
-export class Session {
-  private listeners = new Set<() => void>();
+/** Its value is why the proof that this page sent is no longer accepted: it has to be given again. */
+export class Session extends Store<ApiError | null> {
   private renewal: Promise<User | null> | null = null;
-  /** Why the proof that this page sent is no longer accepted: it has to be given again. */
-  private over: ApiError | null = null;
   /** The proof for the last requests of somebody who is signing out. */
   private parting: Record<string, string> | null = null;
 
   private constructor(
     readonly settings: ConsoleSettings,
     private readonly users: UserManager | null,
-  ) {}
+  ) {
+    super(null);
+  }
 
   /** Read the settings, and finish a sign-in that the issuer sent back here. */
   static async open(): Promise<Session> {
@@ -77,16 +78,9 @@ export class Session {
     return sessionStorage.getItem(SIGNED_OUT) !== null;
   }
 
-  readonly whyOver = () => this.over;
-  readonly subscribe = (listener: () => void) => {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  };
-
   /** Note that the API does not accept the proof. */
   end(reason: ApiError): void {
-    this.over = reason;
-    for (const listener of this.listeners) listener();
+    this.set(reason);
   }
 
   async isSignedIn(): Promise<boolean> {

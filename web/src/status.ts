@@ -45,3 +45,11 @@ export function isFinal(status: Status): boolean {
 export function isStatus(name: string): name is Status {
   return name in MEANINGS;
 }
+
+/** The badges of jobs that have ended, by status. */
+export const JOB_BADGES: Record<string, string> = {
+  SUCCEEDED: "good",
+  COMPLETE: "good",
+  FAILED: "bad",
+  INCOMPLETE: "warn",
+};

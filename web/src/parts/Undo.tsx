@@ -1,6 +1,6 @@
 /** Actions that wait a few seconds for "Undo" before they are carried out, also if people leave the page. */
 
-import { useSyncExternalStore } from "react";
+import { Store, useStore } from "../store";
 import { Button } from "./shapes";
 
 const UNDO_SECONDS = 8;
@@ -18,30 +18,23 @@ interface Action extends Undoable {
   isRunning: boolean;
 }
 
-class Waiting {
-  private actions: readonly Action[] = [];
+class Waiting extends Store<readonly Action[]> {
   private readonly timers = new Map<string, ReturnType<typeof setTimeout>>();
-  private readonly listeners = new Set<() => void>();
 
   constructor() {
+    super([]);
     globalThis.addEventListener?.("pagehide", () => {
-      for (const action of this.actions) void this.carryOut(action.id, true);
+      for (const action of this.snapshot()) void this.carryOut(action.id, true);
     });
   }
 
-  readonly snapshot = () => this.actions;
-  readonly subscribe = (listener: () => void) => {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  };
-
   add(action: Undoable): void {
-    if (this.actions.some((each) => each.id === action.id)) return;
+    if (this.snapshot().some((each) => each.id === action.id)) return;
     this.timers.set(
       action.id,
       setTimeout(() => void this.carryOut(action.id), UNDO_SECONDS * 1000),
     );
-    this.set([...this.actions, { ...action, isRunning: false }]);
+    this.set([...this.snapshot(), { ...action, isRunning: false }]);
   }
 
   undo(id: string): void {
@@ -52,32 +45,27 @@ class Waiting {
 
   /** Carry out everything now. */
   async finish(): Promise<void> {
-    await Promise.all(this.actions.map((action) => this.carryOut(action.id)));
+    await Promise.all(this.snapshot().map((action) => this.carryOut(action.id)));
   }
 
   private async carryOut(id: string, isLeaving = false): Promise<void> {
-    const action = this.actions.find((each) => each.id === id);
+    const action = this.snapshot().find((each) => each.id === id);
     if (!action || action.isRunning) return;
     clearTimeout(this.timers.get(id));
     this.timers.delete(id);
-    this.set(this.actions.map((each) => (each === action ? { ...each, isRunning: true } : each)));
+    this.set(this.snapshot().map((each) => (each === action ? { ...each, isRunning: true } : each)));
     await action.run(isLeaving).finally(() => this.remove(id));
   }
 
   private remove(id: string): void {
-    this.set(this.actions.filter((action) => action.id !== id));
-  }
-
-  private set(actions: readonly Action[]): void {
-    this.actions = actions;
-    for (const listener of this.listeners) listener();
+    this.set(this.snapshot().filter((action) => action.id !== id));
   }
 }
 
 export const waiting = new Waiting();
 
 export function useWaiting(): readonly Action[] {
-  return useSyncExternalStore(waiting.subscribe, waiting.snapshot);
+  return useStore(waiting);
 }
 
 export function UndoBar() {

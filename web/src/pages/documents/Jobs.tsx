@@ -7,18 +7,12 @@ import { duration, time } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { Badge, Button, Card } from "../../parts/shapes";
 import { Await, Empty, ErrorBox, Notice } from "../../parts/states";
+import { JOB_BADGES } from "../../status";
 
 type JobList = components["schemas"]["JobList"];
 type Job = JobList["jobs"][number];
 
 const POLL_SECONDS = 3;
-/** The badges of final statuses. */
-export const JOB_BADGES: Record<string, string> = {
-  SUCCEEDED: "good",
-  COMPLETE: "good",
-  FAILED: "bad",
-  INCOMPLETE: "warn",
-};
 const KINDS: Record<string, string> = { reconcile: "Reconciliation", full: "Full synchronisation" };
 
 function isRunning(job: Job): boolean {

@@ -1,9 +1,10 @@
 /** The listing of documents, read page by page as people scroll. The last one is kept, with its place, for the way back. */
-import { useEffect, useMemo, useSyncExternalStore } from "react";
+import { useEffect, useMemo } from "react";
 import { ApiError, type Client } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import { useApp } from "../../context";
 import { type Listed as ListedStatus, listedStatus } from "../../status";
+import { Store, useStore } from "../../store";
 
 export interface Filters {
   /** Part of the key, or its beginning. */
@@ -42,25 +43,19 @@ const PAGE = 100;
 const DELETION_TURNS = 12;
 const NOTHING: Listed = { rows: [], isLoading: true, isComplete: false, error: null };
 
-export class Listing {
+export class Listing extends Store<Listed> {
   /** Where the list is scrolled to. */
   offset = 0;
   private token: string | null = null;
-  private state: Listed = NOTHING;
   private wanted = 0;
   private isRunning = false;
-  private readonly listeners = new Set<() => void>();
 
   constructor(
     private readonly client: Pick<Client, "get">,
     readonly filters: Filters,
-  ) {}
-
-  readonly snapshot = () => this.state;
-  readonly subscribe = (listener: () => void) => {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  };
+  ) {
+    super(NOTHING);
+  }
 
   /** Load pages until there are so many rows, or all. */
   async load(rows: number): Promise<void> {
@@ -68,8 +63,9 @@ export class Listing {
     if (this.isRunning) return;
     this.isRunning = true;
     try {
-      while (!this.state.isComplete && this.state.rows.length < this.wanted) {
-        if (!this.state.isLoading || this.state.error) this.set({ isLoading: true, error: null });
+      while (!this.snapshot().isComplete && this.snapshot().rows.length < this.wanted) {
+        if (!this.snapshot().isLoading || this.snapshot().error)
+          this.change({ isLoading: true, error: null });
         const page = await this.client.get("/api/documents", {
           ...(this.filters.isPrefix ? { prefix: this.filters.text } : { name: this.filters.text }),
           status: this.filters.status,
@@ -78,13 +74,13 @@ export class Listing {
           next_token: this.token,
         });
         this.token = page.next_token ?? null;
-        this.set({ rows: [...this.state.rows, ...page.documents], isComplete: this.token === null });
+        this.change({ rows: [...this.snapshot().rows, ...page.documents], isComplete: this.token === null });
       }
-      this.set({ isLoading: false });
+      this.change({ isLoading: false });
     } catch (error) {
       const known = ApiError.of(error);
       this.wanted = 0;
-      this.set({ isLoading: false, error: known });
+      this.change({ isLoading: false, error: known });
     } finally {
       this.isRunning = false;
     }
@@ -92,17 +88,17 @@ export class Listing {
 
   /** Show what a request about one document said. */
   replace(document: DocumentSummary): void {
-    const at = this.state.rows.findIndex((row) => row.id === document.id);
-    if (at >= 0) this.set({ rows: this.state.rows.map((row, number) => (number === at ? document : row)) });
+    const at = this.snapshot().rows.findIndex((row) => row.id === document.id);
+    if (at >= 0)
+      this.change({ rows: this.snapshot().rows.map((row, number) => (number === at ? document : row)) });
   }
 
   remove(id: string): void {
-    this.set({ rows: this.state.rows.filter((row) => row.id !== id) });
+    this.change({ rows: this.snapshot().rows.filter((row) => row.id !== id) });
   }
 
-  private set(change: Partial<Listed>): void {
-    this.state = { ...this.state, ...change };
-    for (const listener of this.listeners) listener();
+  private change(change: Partial<Listed>): void {
+    this.set({ ...this.snapshot(), ...change });
   }
 }
 
@@ -138,5 +134,5 @@ export function useListing(filters: Filters, turn: number): [Listing, Listed] {
     return last;
   }, [client, key, turn]);
   useEffect(() => void listing.load(PAGE), [listing]);
-  return [listing, useSyncExternalStore(listing.subscribe, listing.snapshot)];
+  return [listing, useStore(listing)];
 }

@@ -1,9 +1,9 @@
 /** The uploads of this tab. They live outside the page, so they go on while people look at other pages. */
-import { useSyncExternalStore } from "react";
 import { ApiError } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import type { Attributes } from "../../parts/attributes";
 import { isFinal } from "../../status";
+import { Store, useStore } from "../../store";
 import { type Chosen, keyOf, mediaType, numbered, refusal } from "./files";
 import { EXISTS, type UploadApi } from "./sending";
 
@@ -57,24 +57,18 @@ const NUMBERS = 50;
 /** Answers of the service that a repetition can change: a session that ended, a timeout, too many requests. */
 const PASSING = [0, 401, 408, 429];
 
-export class UploadQueue {
+export class UploadQueue extends Store<readonly Upload[]> {
   private readonly uploads = new Map<number, Upload>();
   private readonly work = new Map<number, Work>();
-  private readonly listeners = new Set<() => void>();
-  private shown: readonly Upload[] = [];
   private next = 1;
   private timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(
     private readonly sleep: (seconds: number) => Promise<void> = (seconds) =>
       new Promise((done) => setTimeout(done, seconds * 1000)),
-  ) {}
-
-  readonly snapshot = () => this.shown;
-  readonly subscribe = (listener: () => void) => {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  };
+  ) {
+    super([]);
+  }
 
   /** Queue files; those that cannot be uploaded are listed with the reason. */
   add(api: UploadApi, chosen: readonly Chosen[], folder: string, attributes: Attributes): void {
@@ -242,9 +236,7 @@ export class UploadQueue {
   }
 
   private count(state: UploadState): number {
-    let count = 0;
-    for (const upload of this.uploads.values()) if (upload.state === state) count++;
-    return count;
+    return [...this.uploads.values()].filter((upload) => upload.state === state).length;
   }
 
   private change(number: number, change: Partial<Upload>): void {
@@ -258,18 +250,18 @@ export class UploadQueue {
   private changed(): void {
     this.timer ??= setTimeout(() => {
       this.timer = null;
-      this.shown = [...this.uploads.values()];
-      this.guard();
-      for (const listener of this.listeners) listener();
+      const shown = [...this.uploads.values()];
+      guard(shown);
+      this.set(shown);
     }, NOTIFY_MILLISECONDS);
   }
+}
 
-  /** The browser warns people who leave while files are on their way. */
-  private guard(): void {
-    const isSending = this.shown.some((each) => each.state === "waiting" || each.state === "sending");
-    if (isSending) globalThis.addEventListener?.("beforeunload", warn);
-    else globalThis.removeEventListener?.("beforeunload", warn);
-  }
+/** The browser warns people who leave while files are on their way. */
+function guard(uploads: readonly Upload[]): void {
+  const isSending = uploads.some(({ state }) => state === "waiting" || state === "sending");
+  if (isSending) globalThis.addEventListener?.("beforeunload", warn);
+  else globalThis.removeEventListener?.("beforeunload", warn);
 }
 
 function warn(event: BeforeUnloadEvent): void {
@@ -310,5 +302,5 @@ export function overall(uploads: readonly Upload[]): Overall {
 export const uploads = new UploadQueue();
 
 export function useUploads(): readonly Upload[] {
-  return useSyncExternalStore(uploads.subscribe, uploads.snapshot);
+  return useStore(uploads);
 }

@@ -7,8 +7,7 @@ import { Badge, Button, Card } from "../../parts/shapes";
 import { Await, Notice } from "../../parts/states";
 import { Hidden, Table } from "../../parts/Table";
 import { address } from "../../route";
-import { isStatus, meaning, STATUSES } from "../../status";
-import { JOB_BADGES } from "../documents/Jobs";
+import { isStatus, JOB_BADGES, meaning, STATUSES } from "../../status";
 import { problems, quietAlarms, type ServiceStatus } from "./service";
 import { Throughput } from "./Throughput";
 
