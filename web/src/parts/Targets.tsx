@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import type { Settings } from "../settings";
 import { Checkbox } from "./fields";
 import { TestTarget } from "./TestTarget";
@@ -7,10 +8,12 @@ interface Props {
   /** Null unless two settings are compared. */
   b: Settings | null;
   onChange: (a: Settings, b: Settings | null) => void;
+  /** What stands next to the choice to compare. */
+  children?: ReactNode;
 }
 
 /** The Test Target box, or two of them side by side. */
-export function Targets({ a, b, onChange }: Props) {
+export function Targets({ a, b, onChange, children }: Props) {
   return (
     <>
       <div className={b ? "targets" : ""}>
@@ -21,9 +24,12 @@ export function Targets({ a, b, onChange }: Props) {
         />
         {b && <TestTarget legend="Settings B" settings={b} onChange={(next) => onChange(a, next)} />}
       </div>
-      <Checkbox checked={b !== null} onChange={(isCompared) => onChange(a, isCompared ? { ...a } : null)}>
-        Compare with other settings
-      </Checkbox>
+      <div className="row">
+        <Checkbox checked={b !== null} onChange={(isCompared) => onChange(a, isCompared ? { ...a } : null)}>
+          Compare with other settings
+        </Checkbox>
+        {children}
+      </div>
     </>
   );
 }

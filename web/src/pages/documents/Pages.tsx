@@ -14,7 +14,7 @@ export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView 
     page === null ? Promise.resolve(null) : client.post("/api/view", { uri, page }, signal),
   );
   const view = page === null ? first : other;
-  const shown = view.shown;
+  const shown = view.shown ?? first.shown; // the page before stays until the next one is here
   return (
     <Card
       title="Original and text"

@@ -54,7 +54,7 @@ export function Figures({ runs }: { runs: Run[] }) {
       <p className="small">
         {count(rows.length, "question")}.{" "}
         {open > 0 &&
-          `${count(open, "result")} never judged: they count as irrelevant, so the quality may be higher. `}
+          `${count(open, "result")} without a judgment count as irrelevant, so the quality may be higher. `}
         Few questions say little. <code>ragstack eval search</code> measures the questions that you{" "}
         <a href={address("judge", {}, "questions")}>export</a>, with 95 % intervals.
       </p>

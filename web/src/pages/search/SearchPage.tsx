@@ -83,12 +83,11 @@ export default function SearchPage() {
             setDraft(next);
             if (!other && place.other) submit({ ...next, missing: place.missing });
           }}
-        />
-        <div className="row form-end">
+        >
           {isChanged && draft.settings.question.trim() !== "" && (
             <span className="small">Press Search to use what you changed.</span>
           )}
-        </div>
+        </Targets>
       </form>
       {question !== "" && (
         <Whereabouts
