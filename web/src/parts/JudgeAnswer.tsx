@@ -5,7 +5,7 @@ import { useAction, useApp } from "../context";
 import { questionId, store } from "../judgments";
 import { address } from "../route";
 import { useAnnounce } from "./Announcer";
-import { Button } from "./shapes";
+import { Button, Form } from "./shapes";
 
 export interface Verdict {
   grade: number;
@@ -65,13 +65,7 @@ export function Reference({ verdict, onJudge }: Pick<Props, "verdict" | "onJudge
   if (verdict?.grade !== 0) return null;
   const reference = text.trim() || null;
   return (
-    <form
-      className="box info"
-      onSubmit={(event) => {
-        event.preventDefault();
-        onJudge({ grade: 0, reference });
-      }}
-    >
+    <Form className="box info" onSubmit={() => onJudge({ grade: 0, reference })}>
       <p>
         Kept as a <a href={address("judge", {}, "questions")}>regression question</a>.
       </p>
@@ -82,7 +76,7 @@ export function Reference({ verdict, onJudge }: Pick<Props, "verdict" | "onJudge
       <Button type="submit" disabled={reference === verdict.reference}>
         Save the right answer
       </Button>
-    </form>
+    </Form>
   );
 }
 

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import type { Session } from "../session";
 import { SignInButton } from "./SignInButton";
-import { Button } from "./shapes";
+import { Button, Form } from "./shapes";
 import { Notice, sentence } from "./states";
 
 interface Props {
@@ -19,12 +19,7 @@ export function SignIn({ session, reason }: Props) {
       <p>Search and ask questions about your documents. You see what you have access to.</p>
       {reason && <Notice>{sentence(reason)}</Notice>}
       {withKey ? (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            session.setApiKey(key);
-          }}
-        >
+        <Form onSubmit={() => session.setApiKey(key)}>
           <label>
             API key{" "}
             <input
@@ -39,7 +34,7 @@ export function SignIn({ session, reason }: Props) {
           <Button type="submit" kind="primary">
             Use this key
           </Button>
-        </form>
+        </Form>
       ) : (
         <SignInButton session={session} isPrimary />
       )}

@@ -31,6 +31,18 @@ export function StatusBadge({ status }: { status: Status }) {
   return <Badge kind={badge}>{label}</Badge>;
 }
 
+interface FormProps extends Omit<ComponentProps<"form">, "onSubmit"> {
+  onSubmit: () => void;
+}
+
+export function Form({ onSubmit, ...others }: FormProps) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return <form {...others} onSubmit={submit} />;
+}
+
 interface CardProps {
   title: ReactNode;
   level?: 2 | 3;
@@ -70,11 +82,7 @@ export function Card({
       </>
     ),
   };
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    onSubmit?.();
-  };
-  if (onSubmit) return <form {...own} onSubmit={submit} />;
+  if (onSubmit) return <Form {...own} onSubmit={onSubmit} />;
   return <section {...own} tabIndex={isScrolling ? 0 : undefined} />;
 }
 

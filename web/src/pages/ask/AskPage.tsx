@@ -11,7 +11,7 @@ import { JudgeThisAnswer } from "../../parts/JudgeAnswer";
 import { plain } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
 import { QuestionBox } from "../../parts/QuestionBox";
-import { Button } from "../../parts/shapes";
+import { Button, Form } from "../../parts/shapes";
 import { Notes, Notice } from "../../parts/states";
 import { TestTarget } from "../../parts/TestTarget";
 import { address, go, usePlace } from "../../route";
@@ -55,13 +55,7 @@ export function AskPage() {
     <div className="stack">
       <h1 className="visually-hidden">Ask</h1>
       {earlier.length > 0 && <Others turns={earlier} />}
-      <form
-        className="ask-form"
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit();
-        }}
-      >
+      <Form className="ask-form" onSubmit={submit}>
         <div className="question">
           <QuestionBox
             rows={2}
@@ -88,7 +82,7 @@ export function AskPage() {
         {isChanged && !text.trim() && !isBusy && (
           <p className="small">Press Ask again to ask the same question with what you changed.</p>
         )}
-      </form>
+      </Form>
       {settings.question !== "" && (
         <Turn
           key={entry}

@@ -6,7 +6,7 @@ import type { DocumentDetail } from "../../api/types";
 import { useApp, useKept, useRepeated } from "../../context";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
-import { Button, Card } from "../../parts/shapes";
+import { Button, Card, Form } from "../../parts/shapes";
 import { Notice } from "../../parts/states";
 import { isFinal } from "../../status";
 import { prefixOf } from "./folders";
@@ -147,13 +147,10 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
     }
   };
   return (
-    <form
+    <Form
       ref={form}
       className="stack"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save();
-      }}
+      onSubmit={save}
       onKeyDown={(event) => {
         if (event.key === "Escape") close();
       }}
@@ -211,7 +208,7 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
         </Button>
         <Button onClick={close}>Cancel</Button>
       </div>
-    </form>
+    </Form>
   );
 }
 

@@ -1,10 +1,10 @@
 /** The question to judge; several lines are several questions, which wait for their turn. */
 
-import { type FormEvent, type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { useApp } from "../../context";
 import { nextQuestion } from "../../judgments";
 import { QuestionBox } from "../../parts/QuestionBox";
-import { Button } from "../../parts/shapes";
+import { Button, Form } from "../../parts/shapes";
 import { TestTarget } from "../../parts/TestTarget";
 import { address, go } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
@@ -26,8 +26,7 @@ export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Pr
   const { kept } = useApp();
   const { isSaving } = useJudgments();
   const next = useNext(tab, settings);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     const written = draft.question
       .split("\n")
       .map((line) => line.trim())
@@ -39,7 +38,7 @@ export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Pr
     else go(address("judge", asked, tab));
   };
   return (
-    <form className="ask-form" onSubmit={submit}>
+    <Form className="ask-form" onSubmit={submit}>
       <div className="question">
         <QuestionBox
           rows={1}
@@ -62,7 +61,7 @@ export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Pr
         <summary>Settings</summary>
         <TestTarget settings={draft} onChange={setDraft} kind={tab === "answers" ? "ask" : "search"} />
       </details>
-    </form>
+    </Form>
   );
 }
 

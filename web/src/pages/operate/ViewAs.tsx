@@ -1,6 +1,6 @@
 /** The documents as another user sees them, each with the rule that shows or hides it. */
 
-import { type FormEvent, useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { ApiError, type Client } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { DocumentSummary } from "../../api/types";
@@ -8,7 +8,7 @@ import { useApp } from "../../context";
 import { count } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { plain } from "../../parts/names";
-import { Button, Card, Scrolling, VisibleBadge } from "../../parts/shapes";
+import { Button, Card, Form, Scrolling, VisibleBadge } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { Table } from "../../parts/Table";
 import { address, go, usePlace } from "../../route";
@@ -35,18 +35,15 @@ export function ViewAsTab() {
   const [draft, setDraft] = useState(viewer);
   useEffect(() => setDraft(viewer), [viewer]);
   const rules = useRules();
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    go(address("operate", { as: draft.trim() }, "view-as"));
-  };
+  const submit = () => go(address("operate", { as: draft.trim() }, "view-as"));
   return (
     <>
-      <form className="fields" onSubmit={submit}>
+      <Form className="fields" onSubmit={submit}>
         <PrincipalField value={draft} onChange={setDraft} rules={rules.data} />
         <Button type="submit" kind="primary">
           View
         </Button>
-      </form>
+      </Form>
       {viewer ? (
         <Seen key={viewer} viewer={viewer} show={params.get("show") ?? "all"} />
       ) : (

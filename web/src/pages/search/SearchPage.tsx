@@ -6,7 +6,7 @@ import { type Loaded, useApp, useLoaded } from "../../context";
 import { count } from "../../format";
 import { useAnnounce } from "../../parts/Announcer";
 import { OriginalDialog, type Shown } from "../../parts/Original";
-import { Button } from "../../parts/shapes";
+import { Button, Form } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { Targets } from "../../parts/Targets";
 import { address, goOr, usePlace } from "../../route";
@@ -55,10 +55,9 @@ export default function SearchPage() {
   return (
     <div className="stack search-page">
       <h1 className="visually-hidden">Search</h1>
-      <form
+      <Form
         className="search-form"
-        onSubmit={(event) => {
-          event.preventDefault();
+        onSubmit={() => {
           if (draft.settings.question.trim()) submit(withQuestion(draft, draft.settings.question));
         }}
       >
@@ -88,7 +87,7 @@ export default function SearchPage() {
             <span className="small">Press Search to use what you changed.</span>
           )}
         </Targets>
-      </form>
+      </Form>
       {question !== "" && (
         <Whereabouts
           place={place}

@@ -8,7 +8,7 @@ import { useAnnounce } from "../../parts/Announcer";
 import { TextField } from "../../parts/fields";
 import { documentName, plain } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
-import { Badge, Button } from "../../parts/shapes";
+import { Badge, Button, Form } from "../../parts/shapes";
 import { ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
@@ -58,10 +58,9 @@ function MissingForm({ missing, onMissing }: { missing: string; onMissing: (docu
   useEffect(() => setText(missing), [missing]);
   const keys = useSuggestions(text);
   return (
-    <form
+    <Form
       className="row"
-      onSubmit={(event) => {
-        event.preventDefault();
+      onSubmit={() => {
         if (text.trim()) onMissing(text.trim());
       }}
     >
@@ -76,7 +75,7 @@ function MissingForm({ missing, onMissing }: { missing: string; onMissing: (docu
       <Button type="submit" disabled={!text.trim()}>
         Explain
       </Button>
-    </form>
+    </Form>
   );
 }
 
