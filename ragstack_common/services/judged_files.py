@@ -22,7 +22,7 @@ from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.clients import dynamodb_client
 from ragstack_common.core.deadline import in_thread, wait_for
-from ragstack_common.core.errors import ConfigurationError, InvalidRequestError
+from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, RetrievalError
 from ragstack_common.core.uris import key_of_uri
 from ragstack_common.services.judged_file_models import CORPUS, QRELS, QUERIES, QUESTIONS, JudgedFiles
 from ragstack_common.services.judgments import Judgment, Judgments
@@ -117,6 +117,8 @@ class JudgmentExport:
             top_k=MAX_RESULTS,
         )
         answer = await self.searches.retrieve_async(request, caller)
+        if not answer.complete:
+            raise RetrievalError(f"A part of the search for the passages of {source} failed: try again")
         results = [each for each in answer.results if each.source == source]
         if not results:
             return None
