@@ -57,7 +57,7 @@ export function Results({ name = "result", response, settings, onSearch, onOpen 
           ))}
         </ol>
       </section>
-      <section className="stack report" aria-label="How the search went">
+      <div className="stack report">
         <Card title="How the search went">
           <SlicesTable response={response} />
           {response.corpora.length > 0 && <CorporaTable corpora={response.corpora} />}
@@ -71,7 +71,7 @@ export function Results({ name = "result", response, settings, onSearch, onOpen 
             <a href={address("ask", toParams(settings))}>Ask this</a> and get an answer.
           </p>
         </Card>
-      </section>
+      </div>
     </div>
   );
 }
