@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 QUERIES: Final = "queries.jsonl"
 CORPUS: Final = "corpus.jsonl"
@@ -11,10 +11,8 @@ QUESTIONS: Final = "questions.csv"
 FILES: Final = (QUERIES, CORPUS, QRELS, QUESTIONS)
 
 
-class JudgedFiles(BaseModel):
+class JudgedFiles(BaseModel, defer_build=True):
     """A page of a data set."""
-
-    model_config = ConfigDict(defer_build=True)
 
     files: dict[str, str] = Field(description=f"What to append to each file of the data set: {', '.join(FILES)}")
     left_out: list[str] = Field(description="Judged documents of which searches find no passage")

@@ -23,12 +23,12 @@ from ragstack_common.access.guard import Guard
 from ragstack_common.core.clients import dynamodb_client
 from ragstack_common.core.deadline import in_thread, wait_for
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, RetrievalError
+from ragstack_common.core.times import iso
 from ragstack_common.core.uris import key_of_uri
 from ragstack_common.services.judged_file_models import CORPUS, QRELS, QUERIES, QUESTIONS, JudgedFiles
 from ragstack_common.services.judgments import Judgment, Judgments
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.services.times import iso
 from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import SOURCE_URI_KEY
 

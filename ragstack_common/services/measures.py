@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from ragstack_common.settings.limits import MAX_RESULTS
 
@@ -27,10 +27,8 @@ DocumentName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,20
 Grade = Annotated[int, Field(ge=0, le=MAX_GRADE, strict=True)]
 
 
-class JudgedRanking(BaseModel):
+class JudgedRanking(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """A ranking with the grades of documents. Unknown names are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     documents: list[DocumentName] = Field(
         max_length=MAX_RESULTS, description="What was found, best first; a document counts once, at its best rank"
@@ -40,10 +38,8 @@ class JudgedRanking(BaseModel):
     )
 
 
-class Measures(BaseModel):
+class Measures(BaseModel, defer_build=True):
     """Measures of the first ten documents, each 0 to 1; 0 without a relevant document."""
-
-    model_config = ConfigDict(defer_build=True)
 
     ndcg: float
     recall: float

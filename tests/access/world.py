@@ -437,6 +437,7 @@ def _forget() -> None:
     for each in (
         *(documents_function.service, documents_function.callers),
         *(query_function.service, query_function.callers, query_function.tools, query_function.explanations),
+        query_function.judgment_export,
         *(viewer_function.viewer, viewer_function.callers),
     ):
         each.cache_clear()
