@@ -30,7 +30,7 @@ from ragstack_common.services.judgments import Judgment, Judgments
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.settings.limits import MAX_RESULTS
-from ragstack_common.settings.names import SOURCE_URI_KEY
+from ragstack_common.settings.names import RESERVED_PREFIX, SOURCE_URI_KEY
 
 CALLS_AT_ONCE: Final = 4
 
@@ -40,8 +40,6 @@ Lambda."""
 
 PAGE_SECONDS: Final = 3.0
 """A page starts no more searches after this. The function may run 5 seconds longer than the longest search."""
-
-_OWN_ATTRIBUTES: Final = "x-amz-bedrock-kb-"
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class JudgmentExport:
             "_id": _name_of(source),
             "title": PurePosixPath(_name_of(source)).stem,
             "text": "\n\n".join(each.content for each in results),
-            "metadata": {name: value for name, value in own if not name.startswith(_OWN_ATTRIBUTES)},
+            "metadata": {name: value for name, value in own if not name.startswith(RESERVED_PREFIX)},
         }
 
 
