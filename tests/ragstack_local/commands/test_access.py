@@ -112,7 +112,7 @@ def test_show_lists_rules_and_changes(run: Run) -> None:
     [
         (("grant", "nothing", "user:bob"), "There is no label 'nothing'"),
         (("grant", "people", "bob"), "principal"),
-        (("explain", KEY, "--as", "team:x"), "is no principal"),
+        (("explain", KEY, "--as", "team:x"), "is not a principal"),
     ],
 )
 def test_a_wrong_name_is_explained(run: Run, arguments: tuple[str, ...], words: str) -> None:
