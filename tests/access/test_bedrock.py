@@ -20,8 +20,8 @@ from tests.local_bedrock.support import Bedrock, serving
 from tests.support.soak import SOAK
 
 VISIBLE: Final = 60
-HIDDEN: Final = 240
-QUESTIONS: Final = 400 if SOAK else 20
+HIDDEN: Final = 240 if SOAK else 80
+QUESTIONS: Final = 400 if SOAK else 8
 TOP_K: Final = 10
 
 PROBE: Final = "word1 zebra"

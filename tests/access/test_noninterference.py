@@ -72,7 +72,7 @@ statuses = st.sampled_from([*[Status.INDEXED] * 5, Status.FAILED, Status.WAITING
 def documents(draw: st.DrawFn, policy: AccessPolicy) -> list[Document]:
     """Draw documents whose labels are those that ingestion gives them, some of them changed since they were indexed."""
     found = []
-    for number in range(draw(st.integers(1, 12))):
+    for number in range(draw(st.integers(1, 12 if SOAK else 4))):
         key = draw(st.sampled_from(["", "hr/", "hr/plan-", "eng/"])) + f"d-{number}.md"
         status = draw(statuses)
         found.append(
@@ -238,7 +238,7 @@ def stable_attributes(span: ReadableSpan) -> dict[str, Any]:
 # To shrink an example takes minutes, and hardly helps: the answer that differs says enough.
 @pytest.mark.timeout(2 * 3600)
 @settings(
-    max_examples=200 if SOAK else 4,
+    max_examples=200 if SOAK else 3,
     suppress_health_check=[*HealthCheck],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import json
 import logging
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +28,7 @@ from ragstack_common.core.errors import NotAuthenticatedError
 from ragstack_common.filters import Filter, evaluate
 from ragstack_common.http.asgi import create_app
 from ragstack_common.http.mcp import McpEndpoint
+from ragstack_common.http.route_table import DOCUMENTS, QUERY, ROUTES, VIEWER
 from ragstack_common.ingestion.sidecars import write_sidecar
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
@@ -50,6 +53,8 @@ BUCKET: Final = "documents"
 REGION: Final = "eu-west-1"
 SOURCE_KEY: Final = "x-amz-bedrock-kb-source-uri"
 AT: Final = 1_770_000_000.0
+
+FUNCTIONS: Final = {DOCUMENTS: documents_function, QUERY: query_function, VIEWER: viewer_function}
 
 READING: Final = ("BatchGet", "Get", "Head", "List", "Query")
 """How the names of calls begin that change nothing."""
@@ -198,14 +203,17 @@ class World:
         self._verifier = verifier
         self.answering: AskService | None = None
 
-    def add(self, document: Document, before: DocumentRecord | None = None) -> None:
-        """Write a document to bucket and registry; the index does not change."""
-        after = document.record(self.policy.attribute)
-        assert not self.registry.write([RecordChange(before or DocumentRecord(document.uri), after)])
-        if document.status is not Status.DELETED:
-            self.s3.put_object(Bucket=BUCKET, Key=document.key, Body=document.text.encode())
-            sidecar = write_sidecar(document.labelled(self.policy.attribute, document.label))
-            self.s3.put_object(Bucket=BUCKET, Key=f"{document.key}.metadata.json", Body=sidecar)
+    def add(self, *documents: Document) -> None:
+        """Write documents to bucket and registry; the index does not change."""
+        attribute = self.policy.attribute
+        assert not self.registry.write(
+            [RecordChange(DocumentRecord(each.uri), each.record(attribute)) for each in documents]
+        )
+        for each in documents:
+            if each.status is not Status.DELETED:
+                self.s3.put_object(Bucket=BUCKET, Key=each.key, Body=each.text.encode())
+                sidecar = write_sidecar(each.labelled(attribute, each.label))
+                self.s3.put_object(Bucket=BUCKET, Key=f"{each.key}.metadata.json", Body=sidecar)
 
     def relabel(self, key: str, label: str | None, status: Status = Status.INDEXED) -> None:
         """Change the label or the status in the registry alone."""
@@ -231,18 +239,8 @@ class World:
             multiValueQueryStringParameters={name: [value] for name, value in query.items()} or None,
         )
         event["requestContext"] = {"requestId": "r", "authorizer": {"claims": json.dumps(claims_of(caller))}}
-        of_documents = (
-            "/api/documents",
-            "/api/facets",
-            "/api/ingestion-jobs",
-            "/api/failures",
-            "/api/me",
-            "/api/judgments",
-        )
-        is_documents = path.startswith((*of_documents, "/api/access")) and path != "/api/judgments/export"
-        is_view = path == "/api/view"
-        function = viewer_function if is_view else documents_function if is_documents else query_function
-        answer = function.handler(event, Context())
+        name = next(each.function for each in ROUTES.values() if re.fullmatch(re.sub("{.+}", "[^/]+", each.path), path))
+        answer = FUNCTIONS[name].handler(event, Context())
         return answer["statusCode"], json.loads(answer["body"])
 
     def post(self, caller: Caller, path: str, body: Any) -> tuple[int, Any]:
@@ -264,8 +262,8 @@ class World:
 
     def application(self, *, is_behind_gateway: bool = False) -> Any:
         """Return the server of answers."""
-        callers = Callers.from_env(_environment(), self._verifier)
-        documents = Documents.from_env(_environment())
+        callers = Callers.from_env(os.environ, self._verifier)
+        documents = Documents.from_env(os.environ)
 
         def operations(caller: Caller) -> ServiceOperations:
             return ServiceOperations(
@@ -316,12 +314,6 @@ def stable(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: stable(each) for name, each in value.items() if name not in VOLATILE}
     return [*map(stable, value)] if isinstance(value, list | tuple) else value
-
-
-def _environment() -> Mapping[str, str]:
-    import os  # noqa: PLC0415 - read when a process of the deployment would start
-
-    return os.environ
 
 
 class _Log(logging.Handler):
@@ -407,19 +399,14 @@ def deployed(
             **environment,
         }.items():
             patch.setenv(name, value)
-        for function, service in (
-            (documents_function, "documents"),
-            (query_function, "query"),
-            (viewer_function, "viewer"),
-        ):
+        for name, function in FUNCTIONS.items():
             patch.setattr(function.metrics, "namespace", "RAGStack")
-            patch.setattr(function.metrics, "service", service)
+            patch.setattr(function.metrics, "service", name)
         _forget()
         stack.callback(_forget)
         world = World(policy, documents, verifier or ClaimsAsTokens())
         if not is_kept:
-            for each in documents:
-                world.add(each)
+            world.add(*documents)
             account.is_changed = False
         patch.setattr(search, "make_engine", lambda *_: world.engine)
         patch.setattr(retriever, "create_retrieval_backend", lambda _: world.index)

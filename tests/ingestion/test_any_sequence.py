@@ -14,7 +14,7 @@ from tests.ingestion.services import Killed, lost
 from tests.ingestion.world import World
 from tests.support.soak import SOAK
 
-EXAMPLES = 150 if SOAK else 8
+EXAMPLES = 150 if SOAK else 5
 """A short run always has the same ones."""
 
 NAMES = st.sampled_from(["a.txt", "b c+ü.md"])

@@ -98,7 +98,7 @@ LONG_STORIES = {
     overwrite_while_indexing,
     delete_and_put_back_while_deleting,
 }
-"""Killed at every sixth step, the others at every third one; with RAGSTACK_SOAK all at every one."""
+"""Killed at every eighth step, the others at every fourth one; with RAGSTACK_SOAK all at every one."""
 
 WITHOUT_EFFECT = {
     *("BatchGetItem", "GetItem", "GetKnowledgeBaseDocuments", "GetObject", "HeadObject"),
@@ -150,7 +150,7 @@ def test_a_function_killed_between_any_two_steps_loses_nothing(make_world: Calla
     expected = announced(undisturbed)
 
     for victim, function in functions.items():
-        for step in range(1, function.steps + 1, 1 if SOAK else 6 if story in LONG_STORIES else 3):
+        for step in range(1, function.steps + 1, 1 if SOAK else 8 if story in LONG_STORIES else 4):
             where = f"{victim} killed at step {step}"
             world = make_world()
             story(world)

@@ -7,8 +7,8 @@ from ragstack_common.registry.records import Status
 from tests.ingestion.services import Killed
 from tests.ingestion.world import SECONDS_LEFT, World
 
-DOCUMENTS = 60
-SECONDS_OF_A_LOOK = 1.1
+DOCUMENTS = 30
+SECONDS_OF_A_LOOK = 2.2
 
 
 def end_in_time(world: World) -> None:
