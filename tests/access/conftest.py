@@ -7,7 +7,7 @@ import pytest
 from moto import mock_aws
 
 from ragstack_common.core.clients import cloudwatch_client, dynamodb_client, s3_client, sqs_client
-from tests.access.world import REGION
+from tests.access.world import ACCOUNT, REGION
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -25,6 +25,7 @@ def account() -> Iterator[None]:
         env.setenv("AWS_DEFAULT_REGION", REGION)
         for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
             env.delenv(name, raising=False)
+        ACCOUNT.forget()
         for client in clients:
             client.cache_clear()
         yield

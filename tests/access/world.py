@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import httpx
 import pytest
-from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.documents import handler as documents_function
 from lambdas.query import handler as query_function
@@ -46,6 +45,7 @@ from ragstack_common.services.search import QueryService
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.tools import retriever
 from tests.support.events import Context, api_event
+from tests.support.kept_account import KeptAccount
 from tests.support.knowledge_base import KNOWLEDGE_BASE
 from tests.support.registry_table import TABLE, create_table
 
@@ -56,8 +56,8 @@ AT: Final = 1_770_000_000.0
 
 FUNCTIONS: Final = {DOCUMENTS: documents_function, QUERY: query_function, VIEWER: viewer_function}
 
-READING: Final = ("BatchGet", "Get", "Head", "List", "Query")
-"""How the names of calls begin that change nothing."""
+ACCOUNT: Final = KeptAccount[list[str]]()
+"""Its value is the addresses of the queues."""
 
 VOLATILE: Final = frozenset(
     {
@@ -329,39 +329,6 @@ class _Log(logging.Handler):
         self._world.logs.append(f"{record.levelname} {record.getMessage()} {extra}")
 
 
-class _Account:
-    """The account of moto.
-
-    Attributes:
-        last: The one of the last deployment.
-        urls: The queues.
-        is_changed: Whether a client may have written something.
-    """
-
-    last: "ClassVar[_Account | None]" = None
-
-    def __init__(self, policy: AccessPolicy, documents: Sequence[Document]) -> None:
-        moto_api_backend.reset()
-        self.is_changed = True
-        self._clients: tuple[Any, ...] = (dynamodb_client(), s3_client(), sqs_client())
-        self._holds = (policy.attribute, [*documents])
-        dynamodb, s3, sqs = self._clients
-        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-        create_table(dynamodb, TABLE)
-        self.urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "ingestion", "dead")]
-        for client in self._clients:
-            client.meta.events.register("before-call", self._note, unique_id="account")
-
-    def is_as(self, policy: AccessPolicy, documents: Sequence[Document]) -> bool:
-        clients = (dynamodb_client(), s3_client(), sqs_client())
-        return not self.is_changed and clients == self._clients and self._holds == (policy.attribute, [*documents])
-
-    @classmethod
-    def _note(cls, model: Any, **_: Any) -> None:
-        if cls.last is not None and not model.name.startswith(READING):
-            cls.last.is_changed = True
-
-
 @contextmanager
 def deployed(
     folder: Path,
@@ -371,15 +338,9 @@ def deployed(
     verifier: Verifier | None = None,
     **environment: str,
 ) -> Iterator[World]:
-    """Deploy on an account that holds these documents and nothing else, within ``mock_aws``.
-
-    The account of the last deployment serves again if it has the same documents, and nothing was written since.
-    """
-    last = _Account.last
-    account = last if last is not None and last.is_as(policy, documents) else _Account(policy, documents)
-    is_kept = account is last
-    _Account.last = account
-    urls = account.urls
+    """Deploy on an account that holds these documents and nothing else, within ``mock_aws``."""
+    world = World(policy, documents, verifier or ClaimsAsTokens())
+    urls = ACCOUNT.get(lambda: _filled(world, documents), (policy.attribute, [*documents]))
     file = folder / "access.json"
     file.write_text(policy.model_dump_json())
     with ExitStack() as stack:
@@ -404,10 +365,6 @@ def deployed(
             patch.setattr(function.metrics, "service", name)
         _forget()
         stack.callback(_forget)
-        world = World(policy, documents, verifier or ClaimsAsTokens())
-        if not is_kept:
-            world.add(*documents)
-            account.is_changed = False
         patch.setattr(search, "make_engine", lambda *_: world.engine)
         patch.setattr(retriever, "create_retrieval_backend", lambda _: world.index)
         logger = logging.getLogger("ragstack")
@@ -417,6 +374,15 @@ def deployed(
         stack.callback(logger.setLevel, level)
         stack.callback(logger.removeHandler, handler)
         yield world
+
+
+def _filled(world: World, documents: Sequence[Document]) -> list[str]:
+    world.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+    create_table(world.dynamodb, TABLE)
+    sqs = sqs_client()
+    urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "ingestion", "dead")]
+    world.add(*documents)
+    return urls
 
 
 def _forget() -> None:

@@ -13,7 +13,6 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import EndpointConnectionError
 from moto import mock_aws
-from moto.moto_api._internal.models import moto_api_backend
 
 from lambdas.documents import handler as documents
 from lambdas.query import handler as query
@@ -26,6 +25,7 @@ from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observa
 from ragstack_common.services import view
 from tests.support.aws_service import AwsService
 from tests.support.events import Context, api_event
+from tests.support.kept_account import KeptAccount
 from tests.support.knowledge_base import KNOWLEDGE_BASE
 from tests.support.registry_table import TABLE, create_table
 
@@ -121,17 +121,26 @@ def clients() -> Iterator[dict[str, Any]]:
         yield {each.__name__: each.__wrapped__() for each in made}
 
 
+@pytest.fixture(scope="package")
+def account(clients: dict[str, Any]) -> KeptAccount[list[str]]:
+    """Its value is the addresses of the queues."""
+    return KeptAccount()
+
+
 @pytest.fixture
-def aws(clients: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
+def aws(clients: dict[str, Any], account: KeptAccount[list[str]], monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     """A new function with an empty bucket and an empty registry."""
-    moto_api_backend.reset()
+    s3, sqs, dynamodb, cloudwatch = clients.values()
+
+    def make() -> list[str]:
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+        create_table(dynamodb, TABLE)
+        return [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "ingestion", "dead", "status")]
+
+    urls = account.get(make)
     for name, client in clients.items():
         monkeypatch.setattr(routes, name, partial(_same, client))
-    s3, sqs, dynamodb, cloudwatch = clients.values()
-    s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-    s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
-    create_table(dynamodb, TABLE)
-    urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "ingestion", "dead", "status")]
     for name, value in {
         "REGISTRY_TABLE": TABLE,
         "DOCUMENTS_BUCKET": BUCKET,
