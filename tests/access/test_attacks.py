@@ -88,7 +88,7 @@ class TestIdentity:
         ids="+".join,
     )
     @pytest.mark.parametrize("is_behind_gateway", [False, True])
-    def test_headers_name_no_caller(self, world: World, headers: dict[str, str], is_behind_gateway: bool) -> None:
+    def test_headers_do_not_authenticate(self, world: World, headers: dict[str, str], is_behind_gateway: bool) -> None:
         # Behind API Gateway, the adapter adds its own header to one that a client wrote.
         adapter = [("x-amzn-request-context", json.dumps({"requestId": "r"}))] if is_behind_gateway else []
         status, body = send(world, [*headers.items(), *adapter], is_behind_gateway=is_behind_gateway)
@@ -119,7 +119,7 @@ class TestIdentity:
         assert metadata.json()["resource"] == "http://api/mcp"
 
     @pytest.mark.parametrize("place", ["access_token", "token", "authorization", "claims"])
-    def test_tokens_in_query_and_body_are_no_proof(self, world: World, place: str) -> None:
+    def test_tokens_in_query_and_body_do_not_authenticate(self, world: World, place: str) -> None:
         token = json.dumps(claims_of(BOB))
 
         in_query, _ = send(world, [], path=f"/api/ask?{place}={token}")
@@ -204,7 +204,7 @@ class TestFilters:
         ids=json.dumps,
     )
     @pytest.mark.parametrize("mode", ["strict", "prefer"])
-    def test_a_filter_widens_nothing(self, world: World, wanted: Any, mode: str) -> None:
+    def test_a_filter_does_not_widen_access(self, world: World, wanted: Any, mode: str) -> None:
         body = {**QUERY, "metadata_filter": wanted, "filter_mode": mode, "filter_trust": 1, "explain": True}
 
         status, answer = world.call(EVE, "POST", "/api/retrieve", body)
@@ -215,7 +215,7 @@ class TestFilters:
 
     @pytest.mark.parametrize("member", ["corpus_filter", "version_filter"])
     @pytest.mark.parametrize("value", ["globex", "all' or 1=1", '{"$ne": "x"}', "\x00"])
-    def test_other_restrictions_widen_nothing(self, world: World, member: str, value: str) -> None:
+    def test_other_restrictions_do_not_widen_access(self, world: World, member: str, value: str) -> None:
         status, answer = world.call(EVE, "POST", "/api/retrieve", {**QUERY, member: value})
 
         assert status == 200, answer
@@ -394,7 +394,7 @@ class TestLabels:
     @pytest.mark.parametrize(
         "label", ["acme-board", "globex", "shared", "nothing", "", None, ["acme"], {"$ne": 1}, True]
     )
-    def test_nobody_labels_a_document_with_what_they_do_not_hold(self, world: World, label: Any) -> None:
+    def test_a_caller_cannot_give_a_label_they_do_not_hold(self, world: World, label: Any) -> None:
         body = {**UPLOAD, "key": "acme/0.md", "attributes": {"access": label}}
 
         status, answer = world.call(EVE, "POST", PATH, body)
@@ -562,7 +562,7 @@ class TestNames:
             json.loads(line)
 
     @pytest.mark.parametrize("label", ["a\nb", "\x00", "a" * 101, "", "a b", "gl\u043ebex", "../x"])
-    def test_operators_cannot_make_labels_that_are_none(self, world: World, label: str) -> None:
+    def test_operators_cannot_make_invalid_labels(self, world: World, label: str) -> None:
         body = {"label": label, "principal": "user:eve", "effect": "allow"}
 
         assert world.call(user("olga", "operators"), "POST", "/api/access", body)[0] == 400

@@ -69,7 +69,7 @@ def test_operators_page_through_the_judgments_of_all(world: World) -> None:
     ]
 
 
-def test_nobody_deletes_the_judgment_of_another(world: World) -> None:
+def test_a_caller_cannot_delete_the_judgment_of_another(world: World) -> None:
     world.call(ALICE, "PUT", PATH, JUDGMENT)
 
     assert world.call(BOB, "PUT", PATH, {**JUDGMENT, "grade": None})[0] == 200

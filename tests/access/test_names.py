@@ -63,7 +63,7 @@ def test_a_new_document_does_not_get_the_name_of_another(world: World, caller: C
 
 
 @pytest.mark.parametrize("key", [*dict.fromkeys((TYPED, STORED)), normalize("NFD", "Verträge/neu.md"), MIXED])
-def test_nobody_else_writes_into_a_decomposed_folder(world: World, key: str) -> None:
+def test_other_callers_cannot_write_into_a_decomposed_folder(world: World, key: str) -> None:
     status, answer = world.call(BOB, "POST", PATH, {**UPLOAD, "key": key})
 
     assert (status, answer["error"]["code"]) == (403, "NotAllowed")

@@ -260,7 +260,7 @@ def test_a_stream_ends_when_its_caller_loses_a_document(world: World, name: str)
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_whole_answer_is_refused_too(world: World, name: str) -> None:
+def test_a_whole_answer_is_refused_after_a_loss(world: World, name: str) -> None:
     writing(world, Clock(), LOSSES[name])
 
     status, answer = world.post(ALICE, "/api/ask", {"question": QUESTION})
@@ -269,7 +269,7 @@ def test_a_whole_answer_is_refused_too(world: World, name: str) -> None:
     assert "Sentence" not in str(answer)
 
 
-def test_an_answer_over_mcp_ends_too(world: World) -> None:
+def test_an_answer_over_mcp_is_refused_after_a_loss(world: World) -> None:
     writing(world, Clock(), revoke)
 
     _, answer = world.tool(ALICE, "ask", question=QUESTION)
@@ -278,7 +278,7 @@ def test_an_answer_over_mcp_ends_too(world: World) -> None:
     assert "Sentence" not in str(answer)
 
 
-def test_a_stream_of_somebody_who_keeps_access_goes_on(world: World) -> None:
+def test_a_stream_continues_while_its_caller_keeps_access(world: World) -> None:
     writing(world, Clock(), lambda made: made.relabel("travel.md", "hr"))
 
     _, events = world.post(ALICE, "/api/ask/stream", {"question": QUESTION})

@@ -99,7 +99,7 @@ def test_a_filtered_search_keeps_the_order_of_the_rest(langchain: Client, zoo: Z
     assert wild == [name for name in everything if name in ANIMALS]
 
 
-def test_a_threshold_cuts_what_scores_less(langchain: Client, zoo: Zoo) -> None:
+def test_a_threshold_drops_lower_scores(langchain: Client, zoo: Zoo) -> None:
     everything = search(langchain, zoo, FASTEST, numberOfResults=10)
     threshold = everything[1]["score"]
 

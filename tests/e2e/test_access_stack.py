@@ -108,7 +108,7 @@ def test_two_people_receive_different_documents(people: People, route: Callable[
     assert LEAVE in olga
 
 
-def test_counts_are_of_what_a_person_sees(people: People) -> None:
+def test_counts_cover_only_visible_documents(people: People) -> None:
     counts = {user: people.got(user, "GET", "/api/facets")["documents"] for user in ("alice", "bob", "olga")}
 
     assert counts["alice"] == len(people.listed("alice"))
@@ -155,7 +155,7 @@ def test_operators_alone_read_and_change_the_rules(people: People) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/corpora", "/api/documents", "/mcp"])
-def test_nobody_receives_anything_without_a_token(people: People, path: str) -> None:
+def test_requests_without_a_token_are_refused(people: People, path: str) -> None:
     for headers in ({}, {"Authorization": "Bearer a.b.c"}, {"X-Ragstack-User": "alice"}):
         status, answer, found = people.call(None, "GET", path, **headers)
 

@@ -394,7 +394,7 @@ def test_a_malformed_message_is_dead_lettered_and_delays_no_other(world: World, 
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "SlowDown"])
-def test_an_error_of_the_bucket_is_never_taken_for_a_deletion(world: World, code: str) -> None:
+def test_an_error_of_the_bucket_does_not_count_as_a_deletion(world: World, code: str) -> None:
     world.put("a.txt", "granite is hard")
     world.run()
     world.put("a.txt", "granite is grey")

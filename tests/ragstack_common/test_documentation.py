@@ -111,7 +111,7 @@ def written(option: Any) -> str:
     return f"{option.opts[0]} {default}"
 
 
-def test_the_documented_members_of_a_request_are_those_of_the_model() -> None:
+def test_the_documented_members_of_a_request_match_the_model() -> None:
     """SEARCH documents the members of a search, ANSWERS those that only a question has."""
     shared = re.findall(r"`(\w+)`", ANSWERS.partition("A question takes ")[2].partition(" as [a search]")[0])
 
@@ -171,7 +171,7 @@ def test_every_documented_error_exists() -> None:
     assert [name for name in documented if not hasattr(errors, name) and not hasattr(builtins, name)] == []
 
 
-def test_the_documented_methods_are_those_of_the_interface() -> None:
+def test_the_documented_methods_match_the_interface() -> None:
     documented = set(re.findall(r"^\| `(\w+)\(", LIBRARY.partition("## The interface\n")[2], re.MULTILINE))
 
     assert documented == {n for n, f in vars(RetrievalBackend).items() if inspect.isfunction(f) and n[0] != "_"}

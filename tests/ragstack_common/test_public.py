@@ -22,7 +22,7 @@ def test_a_public_module_lists_its_names_and_explains_them(name: str) -> None:
     assert [each for each, value in named.items() if callable(value) and not value.__doc__] == []
 
 
-def test_the_documentation_uses_public_names_alone() -> None:
+def test_the_documentation_uses_only_public_names() -> None:
     found = [
         (page.name, module, name.strip())
         for page in PAGES

@@ -135,7 +135,7 @@ def test_the_samples_have_their_labels_as_the_readme_uploads_them_too() -> None:
         assert policy.rule_for(f"{DOCUMENTS.name}/{name}")[1] == policy.rule_for(f"{KEYS}{name}")[1]
 
 
-def test_somebody_sees_each_sample_document_and_no_group_sees_all() -> None:
+def test_each_sample_document_is_visible_and_no_group_sees_all() -> None:
     policy = read_policy(SAMPLES / "access.json")
     rules = AccessRules(policy)
     groups = {name: Caller(name, frozenset({"everyone", name})) for name in policy.principals}

@@ -61,7 +61,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
         ),
     ],
 )
-def test_parameters_and_defaults_are_those_of_the_specification(function: Any, expected: dict[str, Any]) -> None:
+def test_parameters_and_defaults_match_the_specification(function: Any, expected: dict[str, Any]) -> None:
     parameters = inspect.signature(function).parameters.values()
 
     assert {p.name: p.default for p in parameters if p.kind is not p.KEYWORD_ONLY} == expected

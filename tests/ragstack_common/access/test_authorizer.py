@@ -159,7 +159,7 @@ def test_a_function_knows_the_caller_from_the_context(issuer: Issuer) -> None:
     assert caller.expires_at is not None
 
 
-def test_a_function_gets_the_claim_at_the_end_of_a_path_alone(
+def test_a_function_gets_only_the_claim_at_the_end_of_a_path(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     file = tmp_path / "access.json"
@@ -202,7 +202,7 @@ def test_claims_of_other_tokens_are_refused(issuer: Issuer, changes: dict[str, A
     assert is_refused(issuer.token(**changes))
 
 
-def test_a_client_counts_as_audience_if_there_is_none(issuer: Issuer) -> None:
+def test_a_client_id_replaces_a_missing_audience(issuer: Issuer) -> None:
     """So access tokens of Amazon Cognito are."""
     assert authorize(issuer.token(aud=None, client_id=AUDIENCE))
 
@@ -215,7 +215,7 @@ def test_a_token_without_signature_is_refused(issuer: Issuer) -> None:
     assert is_refused(f"{head}.{body}.")
 
 
-def test_a_public_key_is_no_shared_secret(issuer: Issuer, key: rsa.RSAPrivateKey) -> None:
+def test_a_signature_with_the_public_key_is_refused(issuer: Issuer, key: rsa.RSAPrivateKey) -> None:
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     head = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"first"}').rstrip(b"=").decode()
     signed = f"{head}.{issuer.token().split('.')[1]}"
@@ -234,7 +234,7 @@ def test_a_changed_token_is_refused(issuer: Issuer) -> None:
 
 
 @pytest.mark.parametrize("kid", ["first", "unknown", "../keys", ""])
-def test_a_strange_key_is_refused_whatever_its_name(issuer: Issuer, strange_key: rsa.RSAPrivateKey, kid: str) -> None:
+def test_an_unknown_key_is_refused_under_any_id(issuer: Issuer, strange_key: rsa.RSAPrivateKey, kid: str) -> None:
     assert is_refused(issuer.token(strange_key, kid))
 
 
@@ -293,7 +293,7 @@ def test_other_headers_are_refused(issuer: Issuer, header: str | None) -> None:
         authorizer.handler({"methodArn": ARN, "authorizationToken": header}, Context())
 
 
-def test_an_unreachable_issuer_is_not_a_401(issuer: Issuer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_issuer_is_not_401(issuer: Issuer, capsys: pytest.CaptureFixture[str]) -> None:
     """API Gateway answers other errors with 500, and the alarm about faults is raised."""
     issuer.is_up = False
 

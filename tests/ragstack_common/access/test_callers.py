@@ -71,7 +71,7 @@ def test_a_path_leads_to_a_claim_and_a_literal_name_wins(claims: dict[str, objec
 
 
 @pytest.mark.parametrize("claims", [{}, {"realm_access": None}, {"realm_access": {}}])
-def test_a_path_to_nothing_is_no_group(claims: dict[str, object]) -> None:
+def test_a_missing_path_gives_no_group(claims: dict[str, object]) -> None:
     caller = caller_from_claims({"sub": "ann", **claims}, Claims(group="realm_access.roles"))
 
     assert caller.principals == {"everyone", "user:ann"}

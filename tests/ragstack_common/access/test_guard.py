@@ -136,7 +136,7 @@ def test_rules_that_cannot_be_read_refuse_everything(dynamodb: Any) -> None:
         ("VERSION", {"other": 1}),
     ],
 )
-def test_a_malformed_rule_lets_nobody_in_and_is_no_bug(
+def test_a_malformed_rule_denies_access_without_a_bug_report(
     guard: Guard, dynamodb: Any, caplog: pytest.LogCaptureFixture, sort_key: str, members: dict[str, Any]
 ) -> None:
     guard.change(OPERATOR, "hr", "user:bob", Effect.ALLOW)

@@ -61,7 +61,9 @@ def test_a_registry_out_of_reach_stops_no_search_and_is_asked_again(dynamodb: An
         ask("iam", guard)
 
 
-def test_a_role_that_may_not_look_answers_nobody(dynamodb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_permission_to_read_the_registry_every_request_is_refused(
+    dynamodb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Trying again cannot help, so that nobody would ever know whether documents have labels."""
 
     def refuse(*_: Any) -> bool:

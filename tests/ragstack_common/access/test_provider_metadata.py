@@ -73,7 +73,7 @@ def test_metadata_are_read_below_the_issuer(path: str) -> None:
     ],
     ids=lambda answer: repr(answer[:60]),
 )
-def test_an_answer_that_is_no_metadata_is_a_fault_of_the_issuer(answer: bytes) -> None:
+def test_invalid_metadata_are_a_fault_of_the_issuer(answer: bytes) -> None:
     with answering(answer) as (url, asked), pytest.raises(ServiceUnavailableError, match=f"The issuer {url} does not"):
         read_metadata(url)
 
@@ -81,7 +81,7 @@ def test_an_answer_that_is_no_metadata_is_a_fault_of_the_issuer(answer: bytes) -
 
 
 @pytest.mark.parametrize("issuer", ["http://[::1", "http://a..b", "http://127.0.0.1:99999", "http://127.0.0.1:x"])
-def test_an_address_that_is_none_is_a_fault_of_the_issuer(issuer: str) -> None:
+def test_an_invalid_address_is_a_fault_of_the_issuer(issuer: str) -> None:
     with pytest.raises(ServiceUnavailableError, match="does not answer"):
         read_metadata(issuer)
 

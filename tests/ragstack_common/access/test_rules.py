@@ -106,7 +106,7 @@ def test_an_explanation_names_the_rule_and_its_origin() -> None:
     assert explain("user:bob") == "hr allows none of everyone, user:bob"
 
 
-def test_a_label_that_left_the_file_admits_nobody() -> None:
+def test_a_label_missing_from_the_file_admits_no_caller() -> None:
     rules = AccessRules(AccessPolicy(labels={}), [RuleOverride("old", EVERYONE, Effect.ALLOW, "user:o", 0.0)])
 
     assert rules.labels(Caller("user:u")) == frozenset()

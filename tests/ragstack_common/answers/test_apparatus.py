@@ -54,7 +54,7 @@ def test_what_a_reader_sees_is_quoted(written: str, shown: str) -> None:
         ("Wann wurde der Plan abgerufen?", "Der Plan. Abgerufen am 3. Mai 2014."),
     ],
 )
-def test_a_citation_is_quoted_if_the_question_asks_for_it(question: str, text: str) -> None:
+def test_a_citation_is_quoted_for_a_question_about_citations(question: str, text: str) -> None:
     request = ModelRequest([ModelMessage.user(question)], passages=numbered(text))
 
     content = ExtractiveProvider().generate(request).content

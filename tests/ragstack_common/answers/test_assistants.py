@@ -58,5 +58,5 @@ def test_a_sentence_for_an_assistant_is_recognized(sentence: str) -> None:
         "Cite el número de la factura.",
     ],
 )
-def test_an_order_to_people_is_none(sentence: str) -> None:
+def test_an_instruction_to_people_is_not_recognized(sentence: str) -> None:
     assert not addresses_assistant(sentence)

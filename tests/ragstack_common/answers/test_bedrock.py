@@ -65,7 +65,7 @@ async def test_an_answer_is_streamed_piece_by_piece(models: AwsService) -> None:
     ]
 
 
-def test_a_whole_answer_is_that_of_the_stream(models: AwsService) -> None:
+def test_a_whole_answer_equals_the_streamed_one(models: AwsService) -> None:
     response = provider(models).generate(REQUEST)
 
     assert (response.content, response.end) == ("At noon.", ModelEnd("end_turn", 11, 7, MODEL))

@@ -184,7 +184,7 @@ def test_sentences_have_the_citations_within_and_right_after_them(
         "Leave is twenty¹ weeks.",
     ],
 )
-def test_numbers_in_parentheses_and_superscripts_are_no_markers(answer: str) -> None:
+def test_numbers_in_parentheses_and_superscripts_are_not_markers(answer: str) -> None:
     """They count ways and paragraphs, and passages and earlier turns have them: prompts write [1] in these as (1)."""
     verifier, _ = verified(answer, "Leave is twenty weeks. [1]\n\n1 Only in London.", TRAVEL)
 
@@ -192,7 +192,7 @@ def test_numbers_in_parentheses_and_superscripts_are_no_markers(answer: str) -> 
     assert verifier.cited == set()
 
 
-def test_offsets_of_sentences_are_those_of_the_answer() -> None:
+def test_sentence_offsets_refer_to_the_answer() -> None:
     verifier, _ = verified("- One [1][2].\n- Two. [3] Three")
 
     shown = [verifier.answer[sentence.start : sentence.end] for sentence in verifier.sentences]

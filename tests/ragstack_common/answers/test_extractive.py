@@ -48,7 +48,7 @@ def test_a_table_row_follows_the_names_of_its_columns() -> None:
     assert answer("What is the hotel limit in Rome?", table) == '"City | Hotel limit ... Rome | 180 euros" [1]'
 
 
-def test_a_year_that_a_store_returns_as_a_float_is_that_of_the_passage() -> None:
+def test_a_year_returned_as_a_float_matches_the_passage() -> None:
     chunks = [
         RetrievedChunk(content=f"Leave is {weeks} weeks.", source=f"s3://b/{weeks}.md", score=0.5, metadata=metadata)
         for weeks, metadata in [(12, {"ragstack_year": 2024.0}), (16, {"year": 2024.0})]

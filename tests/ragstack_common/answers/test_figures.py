@@ -93,7 +93,7 @@ def test_an_answer_says_that_documents_contradict_each_other(question: str, text
         ("How many requests?", ["2025 1 250 requests are allowed.", "There are 1250 requests allowed."]),
     ],
 )
-def test_equal_figures_and_other_units_are_no_contradiction(question: str, texts: list[str]) -> None:
+def test_equal_figures_and_other_units_do_not_contradict(question: str, texts: list[str]) -> None:
     response, _ = answered(question, *texts)
 
     assert response.end.conflicts == ()
@@ -117,7 +117,7 @@ def test_equal_figures_and_other_units_are_no_contradiction(question: str, texts
         ("What does a probe cost?", ["The Wren 2 probe costs €120.", "The Wren 3 probe costs €150."]),
     ],
 )
-def test_figures_of_other_years_names_limits_and_things_are_no_contradiction(question: str, texts: list[str]) -> None:
+def test_figures_about_something_else_do_not_contradict(question: str, texts: list[str]) -> None:
     response, _ = answered(question, *texts)
 
     assert response.end.conflicts == ()

@@ -38,7 +38,7 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize(("question", "right", "wrong"), SAMPLES)
-def test_an_answer_has_what_the_question_asks_for(question: str, right: str, wrong: str) -> None:
+def test_an_answer_has_the_kind_of_value_in_question(question: str, right: str, wrong: str) -> None:
     expected = parse_question(question).expected
 
     assert expected is not None
@@ -128,7 +128,7 @@ def test_a_verb_after_how_many_is_not_counted(question: str, right: str) -> None
     assert expected.misfit(right) == 0
 
 
-def test_a_number_of_the_question_is_no_answer() -> None:
+def test_a_number_from_the_question_does_not_answer_it() -> None:
     expected = parse_question("How many yards did Smith run in Game 50?").expected
 
     assert expected is not None

@@ -96,7 +96,7 @@ def test_the_title_or_the_name_of_the_document_may_have_the_number() -> None:
         ("How long is the leave?", "The leave is twenty weeks.", "The leave has always been so since the merger."),
     ],
 )
-def test_a_number_answers_only_if_it_counts_what_is_asked(question: str, answer: str, wrong: str) -> None:
+def test_a_number_answers_only_if_it_counts_the_right_thing(question: str, answer: str, wrong: str) -> None:
     (best, *_) = best_quotations(question, [wrong, answer])
     (only, *_) = best_quotations(question, [wrong])
 

@@ -42,7 +42,7 @@ def test_a_sentence_over_two_lines_is_one() -> None:
     ]
 
 
-def test_headings_are_context_and_no_quotes() -> None:
+def test_headings_are_context_and_not_quoted() -> None:
     first, second = quotes("# Leave\n\nAsk early.\n\n## Sick leave\n\nCall at once.")
 
     assert (first.text, first.context) == ("Ask early.", "Leave")
@@ -75,7 +75,7 @@ def test_a_row_of_a_csv_file_has_the_names_of_its_columns_over_it() -> None:
     assert first.whole == 'sku,name,price\nA1,"Gateway, small",489.00'
 
 
-def test_a_cell_of_any_length_is_read_whatever_limit_others_set() -> None:
+def test_a_cell_of_any_length_is_read_despite_a_csv_field_limit() -> None:
     row, before = f"A1,{'heron ' * 30_000},489.00", csv.field_size_limit(100)
 
     try:

@@ -138,7 +138,7 @@ def test_a_quotation_is_read_from_pieces_as_from_the_whole(
         "See « Titre » and 《书名》 and „Wort“ [1].",
     ],
 )
-def test_terms_apostrophes_inches_and_primes_are_no_quotations(answer: str) -> None:
+def test_terms_apostrophes_inches_and_primes_are_not_quotations(answer: str) -> None:
     (sentence,) = sentences(answer, "The Fast lane of Titre has a pipe and a Wort.")
 
     assert (sentence.quotations, sentence.unsupported) == ([], False)

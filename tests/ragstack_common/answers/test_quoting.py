@@ -148,7 +148,7 @@ def test_a_single_passage_has_no_lead_of_its_own() -> None:
     assert alone.evidence.lead == MEAN_LEAD
 
 
-def test_the_key_of_a_value_is_no_person() -> None:
+def test_the_key_of_a_value_is_not_a_person() -> None:
     receipt = "TOTAL 12.00\nRewards Applied -$25.00\nTax 1.00\n\nREWARDS MEMBER\nSarah Mitchell\nNext Reward: $50 card"
 
     assert answered("Who is the rewards member?", receipt)[0] == "Sarah Mitchell"

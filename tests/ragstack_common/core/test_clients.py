@@ -37,7 +37,7 @@ def test_every_client_has_a_large_pool_and_short_timeouts(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_the_region_is_that_of_the_environment(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_region_comes_from_the_environment(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "ap-southeast-2")
 
     assert make().meta.region_name == "ap-southeast-2"

@@ -81,7 +81,7 @@ def test_only_what_a_caller_can_act_on_is_a_client_error(kind: type[errors.RagSt
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_alarms_hear_of_lost_permissions_and_of_throttling(
+def test_lost_permissions_and_throttling_raise_alarms(
     error: errors.RagStackError, code: str, counted: list[str]
 ) -> None:
     metrics = Counted()

@@ -14,7 +14,7 @@ def test_a_document_that_matches_has_a_possible_value(filter_: Filter, document:
     assert possible is None or not evaluate(filter_, document) or document[key] in possible
 
 
-def test_only_what_every_alternative_names_is_possible() -> None:
+def test_only_values_in_every_alternative_are_possible() -> None:
     a, b = {"label": {"$in": ["a", "b"]}}, {"label": "b", "year": {"$gt": 1}}
 
     assert possible_values(parse(a), "label") == frozenset({"a", "b"})

@@ -112,7 +112,7 @@ def description_of(**access: Any) -> Any:
         ("oidc", DISCOVERED),
     ],
 )
-def test_the_description_says_how_callers_prove_who_they_are(auth: str, scheme: dict[str, str]) -> None:
+def test_the_description_names_the_authentication(auth: str, scheme: dict[str, str]) -> None:
     description = description_of(api_auth=auth, oidc_issuer=ISSUER)
 
     assert description["security"] == [{auth: []}]

@@ -55,7 +55,7 @@ def test_folders_and_sidecars_without_a_document_are_skipped(key: str) -> None:
 
 @pytest.mark.parametrize("name", PROGRAM_FILES)
 @pytest.mark.parametrize("suffix", ["", ".metadata.json"])
-def test_files_of_programs_are_skipped_until_they_are_deleted(name: str, suffix: str) -> None:
+def test_program_files_are_skipped_until_they_are_deleted(name: str, suffix: str) -> None:
     key = f"people/{name}{suffix}"
 
     assert read_checks(s3_notification((key, "1"), ("people/report.docx", "2"))).keys() == {

@@ -26,7 +26,7 @@ def test_words_are_found_with_any_white_space_between_them(document: str, text: 
 
 
 @given(texts, st.lists(st.sampled_from(["ab", "b.", "-"]), min_size=1, max_size=6), texts)
-def test_the_place_is_that_of_the_words_in_the_document(before: str, words: list[str], after: str) -> None:
+def test_the_place_follows_the_words_in_the_document(before: str, words: list[str], after: str) -> None:
     document = f"{before} x{'  '.join(words)}y\n{after}"
 
     (span,) = locate(document, [f"x{' '.join(words)}y"])

@@ -42,7 +42,7 @@ def test_text_outside_of_the_crop_box_is_left_out(rotation: int) -> None:
 
 
 @pytest.mark.parametrize("rotation", ROTATIONS)
-def test_of_a_line_across_the_edge_the_visible_characters_stay(rotation: int) -> None:
+def test_a_line_across_the_edge_keeps_its_visible_characters(rotation: int) -> None:
     data = pages(drawn((72, 600, "Half out and half in"), (350, 560, "ends outside")), entries=CROP % rotation)
 
     found = text_of(data)
@@ -60,7 +60,7 @@ line = st.tuples(st.booleans(), st.sampled_from(["A first line", "with an end.",
 
 @settings(max_examples=60)
 @given(st.lists(line, max_size=12))
-def test_the_characters_are_those_of_a_page_without_what_is_outside(lines: list[tuple[bool, str]]) -> None:
+def test_characters_outside_of_the_page_are_left_out(lines: list[tuple[bool, str]]) -> None:
     """PDFium joins short lines that are far from each other, unless others are between them."""
     parts = [
         (is_inside, (120 if is_inside else 450, 680 - 14 * number - 20 * (number // 4), shown))
@@ -80,7 +80,7 @@ def test_visible_words_that_are_divided_at_the_end_of_a_line_are_joined() -> Non
     assert text_of(pages(drawn(*parts), entries=CROP % 0)) == "The reimbursement form"
 
 
-def test_places_are_those_of_the_visible_characters() -> None:
+def test_places_refer_to_the_visible_characters() -> None:
     """Characters beyond 16 bits have no position in the list of characters."""
     content = text((750, 12, b"(outside B)"), (600, 12, b"(B desk)"))
     data = mapped(content, {"B": "\N{GRINNING FACE}"}).replace(

@@ -40,7 +40,7 @@ def test_messages_of_any_size_are_answered_by_one_process(process: WarmProcess) 
     assert identifier(process) == before != os.getpid()
 
 
-def test_a_process_that_ends_is_replaced_and_its_code_is_told(process: WarmProcess) -> None:
+def test_an_ended_process_is_replaced_and_its_exit_code_reported(process: WarmProcess) -> None:
     before = identifier(process)
 
     with pytest.raises(ProcessEnded) as ended:

@@ -148,7 +148,7 @@ def test_an_object_that_cannot_be_a_document_fails_with_a_reason(stack: Stack) -
     assert afterwards.report["differences"] == {}
 
 
-def test_a_file_of_a_program_is_no_difference_until_it_was_a_document(stack: Stack) -> None:
+def test_program_files_differ_only_after_they_were_documents(stack: Stack) -> None:
     stack.indexed("~$earlier.txt")
     stack.remove("~$earlier.txt")
     stack.put("~$report.txt")

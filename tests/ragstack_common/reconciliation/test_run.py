@@ -121,7 +121,7 @@ def test_a_document_written_during_the_comparison_is_not_reported(
     assert stack.requested() == ["other.txt"]
 
 
-def test_a_message_asks_for_fifty_documents_at_most(stack: Stack) -> None:
+def test_a_message_has_at_most_fifty_documents(stack: Stack) -> None:
     keys = [f"{number:03}.txt" for number in range(101)]
     for key in keys:
         stack.put(key)

@@ -95,7 +95,7 @@ def test_a_listing_has_the_documents_of_the_labels(
 
 @settings(max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rounds=steps, labels=some_labels, limit=st.integers(1, 3))
-def test_counts_are_those_of_the_labels(
+def test_counts_cover_only_the_callers_labels(
     client: Any, rounds: list[dict[str, Any]], labels: set[str], limit: int
 ) -> None:
     moto_api_backend.reset()
@@ -128,7 +128,7 @@ def test_a_token_names_no_document_of_another_label(client: Any) -> None:
     assert {record.label for record in page.documents} == {"a"}
 
 
-def test_no_question_asks_for_an_access_label(client: Any) -> None:
+def test_a_question_never_infers_an_access_label(client: Any) -> None:
     moto_api_backend.reset()
     create_table(client, TABLE)
     registry = DocumentRegistry(TABLE, client)

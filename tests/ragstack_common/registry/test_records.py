@@ -131,7 +131,7 @@ def test_only_a_corpus_that_is_a_text_is_a_key_of_the_index(corpus: Any, written
     assert record_from_item(record_to_item(record, "write")).observed.attributes == {"corpus": corpus}
 
 
-def test_a_documents_id_is_that_of_the_first_release() -> None:
+def test_document_ids_equal_those_of_the_first_release() -> None:
     assert document_id("s3://documents/a.txt") == "205061731fc98f046f5d35000c143412"
 
 

@@ -70,7 +70,7 @@ async def test_a_collection_made_with_another_embedding_keeps_it(engine: Open) -
     assert await dimension(engine) == HashedEmbedding().dimension
 
 
-async def test_a_new_collection_is_hashed_where_there_is_no_model(
+async def test_a_new_collection_is_hashed_without_a_model(
     engine: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))

@@ -30,7 +30,7 @@ def program(searches: AwsService, filtered: list[Any], unfiltered: list[Any]) ->
     searches.program("Retrieve", hits(*unfiltered), when=is_unfiltered)
 
 
-def test_the_signatures_and_defaults_are_those_of_the_specification() -> None:
+def test_the_signatures_and_defaults_match_the_specification() -> None:
     constructor = inspect.signature(MultiSliceRetriever).parameters
     retrieve = inspect.signature(MultiSliceRetriever.retrieve).parameters
 
@@ -100,7 +100,7 @@ def test_a_missing_score_counts_as_zero(searches: AwsService) -> None:
     ]
 
 
-def test_hits_without_a_uri_are_told_apart_by_their_text(searches: AwsService) -> None:
+def test_hits_without_a_uri_are_distinguished_by_their_text(searches: AwsService) -> None:
     program(searches, [hit(None, 0.4, "one"), hit(None, 0.3, "two")], [hit(None, 0.4, "one")])
 
     results = MultiSliceRetriever(searches.client()).retrieve("Judy", KNOWLEDGE_BASE, None, TOPIC)

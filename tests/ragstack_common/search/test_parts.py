@@ -84,7 +84,7 @@ async def test_if_all_fail_the_error_names_every_cause() -> None:
         ([errors.UnknownEngineError("x", []), errors.UnknownEngineError("y", [])], errors.ConfigurationError),
     ],
 )
-def test_an_error_of_all_has_the_nearest_class_that_they_share(causes: list[Exception], kind: type) -> None:
+def test_errors_of_all_slices_have_their_nearest_common_class(causes: list[Exception], kind: type) -> None:
     assert type(joint_failure(dict(zip("abc", causes, strict=False)))) is kind
 
 

@@ -162,7 +162,7 @@ async def test_a_stream_has_the_sources_first_and_the_answer_last() -> None:
 
 
 @in_virtual_time
-async def test_the_section_of_a_source_is_that_of_its_quotation() -> None:
+async def test_the_section_of_a_source_contains_its_quotation() -> None:
     content = (
         "## Sick leave\n\nTell your manager before ten. " + "More. " * 20 + "\n\n## Parental leave\n\nSixteen weeks."
     )
@@ -186,7 +186,7 @@ async def test_a_source_has_its_place_and_the_quoted_characters() -> None:
 
 
 @in_virtual_time
-async def test_the_page_of_a_source_is_that_of_the_quotation() -> None:
+async def test_the_page_of_a_source_is_the_page_of_its_quotation() -> None:
     start = LEAVE.content.index("sixteen") - 1
     metadata = {PAGE_KEY: 3.0, "ragstack_last_page": 4, "ragstack_page_starts": str(start)}
     leave = LEAVE.model_copy(update={"metadata": metadata})
@@ -305,7 +305,7 @@ async def test_verdicts_come_after_the_answer_and_are_part_of_it() -> None:
     assert len(model.asked) == 2
 
 
-async def test_the_options_of_a_question_are_those_of_a_search() -> None:
+async def test_a_question_takes_the_options_of_a_search() -> None:
     engine, model = found(LEAVE), Model(["Ja [1]."])
     options: dict[str, Any] = {"corpus_filter": "people", "version_filter": 2, "top_k": 3, "language": "German"}
 

@@ -55,7 +55,7 @@ def write(client: Any, key: str, status: Status, **attributes: Any) -> None:
     assert DocumentRegistry(TABLE, client).write([RecordChange(DocumentRecord(record.uri), record)]) == set()
 
 
-def test_corpora_are_those_of_settings_and_documents_with_counts(
+def test_corpora_come_from_settings_and_documents_with_counts(
     ask: Call, registry: Any, searches: AwsService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULTI_CORPUS_METADATA", "law,people")

@@ -172,7 +172,7 @@ def test_a_result_and_its_passages_say_where_they_are(retrieve: Retrieve, search
         ("Kündigungsfrist", "Reach API > Response when the limit is exceeded"),
     ],
 )
-def test_the_section_is_that_of_the_words_of_the_query(
+def test_the_section_contains_the_words_of_the_query(
     retrieve: Retrieve, searches: AwsService, query: str, section: str
 ) -> None:
     text = (

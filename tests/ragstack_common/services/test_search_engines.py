@@ -178,7 +178,7 @@ def test_a_version_excludes_every_other_and_its_type_counts(search: Search) -> N
     assert sources(search(version_filter="2", corpus_filter="legal_uk")) == set()
 
 
-def test_the_corpora_are_those_configured_and_those_found(
+def test_the_corpora_are_configured_ones_and_found_ones(
     ask: Call, corpora: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULTI_CORPUS_METADATA", "legislation_nz,legal_us")

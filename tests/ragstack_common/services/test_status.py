@@ -78,7 +78,9 @@ def test_documents_are_counted_by_status_and_hour(aws: Aws, report: Report) -> N
     assert found["throughput"][23]["hour"] == f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H}:00:00.000Z"
 
 
-def test_of_very_many_documents_a_part_is_looked_at(aws: Aws, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_part_of_very_many_documents_is_counted(
+    aws: Aws, report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Items are put without the catalogue, which counts one document alone."""
     monkeypatch.setattr(status, "MAX_CALLS", 1)
     aws.record("counted.md", Status.INDEXED, Observation(etag='"e"'))

@@ -84,7 +84,7 @@ def test_a_document_that_is_there_is_not_replaced_unless_it_is_asked_for(aws: Aw
     assert call("POST", PATH, REPORT)[1]["upload"]["method"] == "POST"
 
 
-def test_the_limits_are_those_of_the_settings(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limits_come_from_the_settings(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UPLOAD_MAX_BYTES", "1000")
     monkeypatch.setenv("UPLOAD_SECONDS", "60")
 
@@ -122,7 +122,7 @@ def test_every_supported_file_type_is_accepted(call: Call, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAM_FILES)
-def test_a_file_of_a_program_is_refused(call: Call, name: str) -> None:
+def test_a_program_file_is_refused(call: Call, name: str) -> None:
     answer = call("POST", PATH, {**REPORT, "key": f"people/{name}"})
 
     assert error_of(answer) == (400, "InvalidRequest")

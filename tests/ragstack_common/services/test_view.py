@@ -100,7 +100,7 @@ class InThisProcess:
         return self._documents.answer(message)
 
 
-def test_a_document_that_waits_for_others_is_not_said_to_take_long(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_other_documents_is_not_reported_as_slow(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     class Busy(InThisProcess):
         def call(self, *_: Any) -> bytes:
             raise ProcessBusy
@@ -162,7 +162,7 @@ def test_texts_without_pages_are_shown_as_text(show: Show, key: str, data: bytes
     assert (found["pages"], found["image"], found["mark_pages"], mark["boxes"]) == (None, None, [], [])
 
 
-def test_of_a_long_text_the_part_around_the_mark_is_shown(show: Show) -> None:
+def test_a_long_text_is_shown_around_the_mark(show: Show) -> None:
     long = "word " * MAX_SHOWN_CHARACTERS
 
     _, found = show("a.txt", (long + "Only here. " + long).encode(), texts=["Only here."])
@@ -210,7 +210,7 @@ def test_an_unknown_or_deleted_document_is_not_found(show: Show, aws: Aws) -> No
     assert error_of(show("unknown.txt")) == error_of(show("deleted.txt")) == (404, "DocumentNotFound")
 
 
-def test_a_version_that_nobody_has_labelled_is_not_shown(show: Show, aws: Aws) -> None:
+def test_a_version_without_a_label_is_not_shown(show: Show, aws: Aws) -> None:
     show("a.txt", b"Public.")
     view.viewing_process().close()
     aws.put("a.txt", "Secret.")

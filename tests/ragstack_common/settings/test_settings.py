@@ -48,7 +48,7 @@ def test_every_kind_of_value_is_read() -> None:
     )
 
 
-def test_of_two_names_of_a_variable_the_first_wins() -> None:
+def test_the_first_of_two_names_of_a_variable_wins() -> None:
     settings = KnowledgeSettings.from_env({"ATLAS_COLLECTION_NAME": "a", "CHROMA_COLLECTION_NAME": "b"})
 
     assert settings.collection_name == "a"

@@ -96,7 +96,7 @@ CHUNK = (
         (None, ["Twenty"], None),
     ],
 )
-def test_a_section_is_that_of_the_words_quoted(section: str | None, words: list[str], expected: str | None) -> None:
+def test_a_section_contains_the_words_quoted(section: str | None, words: list[str], expected: str | None) -> None:
     assert section_over(CHUNK, [CHUNK.index(word) for word in words], section) == expected
 
 

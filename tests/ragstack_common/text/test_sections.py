@@ -44,7 +44,7 @@ def test_a_heading_is_part_of_its_own_path() -> None:
 
 
 @given(st.lists(st.sampled_from(["# A\n", "## B\n", "text\n", "```\n"]), max_size=12), st.data())
-def test_the_path_within_a_range_is_that_of_most_of_its_characters(lines: list[str], data: st.DataObject) -> None:
+def test_the_path_within_a_range_covers_most_of_its_characters(lines: list[str], data: st.DataObject) -> None:
     text = "".join(lines) + "end"
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))

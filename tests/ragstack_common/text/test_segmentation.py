@@ -27,7 +27,7 @@ def test_thai_is_divided_into_words() -> None:
         ("เครื่องพิมพ์ตั้งอยู่ที่ไหน", PRINTER, [LEAVE, RIVER]),
     ],
 )
-def test_a_question_in_thai_is_answered_by_its_own_passage_alone(question: str, own: str, others: list[str]) -> None:
+def test_a_thai_question_is_answered_only_by_its_own_passage(question: str, own: str, others: list[str]) -> None:
     found = best_quotations(question, [*others, own])
     without = best_quotations(question, others)
 

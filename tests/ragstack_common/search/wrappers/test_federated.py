@@ -65,7 +65,7 @@ def test_a_repeated_chunk_counts_once_at_its_better_rank() -> None:
     assert fused[1].chunk_id == "1"
 
 
-async def test_a_chunk_under_two_ids_is_that_of_the_first_backend() -> None:
+async def test_a_chunk_under_two_ids_keeps_the_first_backends() -> None:
     left = Shelf(chunk("text", 0.4, source="s.md", chunk_id="17", content="The  same\ntext"))
     right = Shelf(chunk("text", 0.9, source="s.md", chunk_id="uuid", content="The same text"))
     third = Shelf(chunk("text", 0.6, source="s.md", content=" The same text "))

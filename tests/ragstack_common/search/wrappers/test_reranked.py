@@ -198,7 +198,7 @@ def test_an_error_of_the_service_is_noted_and_logged(searches: AwsService, caplo
     ("region", "partition"),
     [("eu-west-1", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")],
 )
-def test_the_default_model_is_that_of_the_clients_region(searches: AwsService, region: str, partition: str) -> None:
+def test_the_default_model_depends_on_the_clients_region(searches: AwsService, region: str, partition: str) -> None:
     searches.program("Rerank", {"results": [{"index": 0, "relevanceScore": 0.7}]})
     client = boto3.client("bedrock-agent-runtime", region, endpoint_url=searches.endpoint)
 
