@@ -310,49 +310,6 @@ class TestCaches:
         assert b"Paris1" not in b64decode(token, b"-_")
 
 
-class TestIds:
-    @pytest.mark.parametrize("method", ["GET", "DELETE"])
-    def test_a_hidden_document_answers_as_a_missing_one(self, world: World, method: str) -> None:
-        hidden, missing = (document_id(f"s3://{BUCKET}/globex/{name}.md") for name in ("0", "none"))
-
-        answers = [world.call(EVE, method, f"{PATH}/{each}") for each in (hidden, missing)]
-
-        assert answers[0][0] == 404
-        assert json.dumps(answers[0]).replace(hidden, missing) == json.dumps(answers[1])
-
-    def test_a_hidden_document_is_viewed_as_a_missing_one(self, world: World) -> None:
-        uris = [f"s3://{BUCKET}/{key}" for key in ("globex/0.md", "globex/none.md", "acme/0.md")]
-
-        hidden, missing, seen = (world.call(EVE, "POST", "/api/view", {"uri": uri}) for uri in uris)
-
-        assert (hidden[0], seen[0]) == (404, 200)
-        assert json.dumps(hidden).replace(document_id(uris[0]), document_id(uris[1])) == json.dumps(missing)
-
-    def test_a_hidden_document_takes_the_calls_of_a_missing_one(self, world: World) -> None:
-        """A call more to S3 or to the table would show in the time of the answer."""
-        world.call(EVE, "GET", "/api/me")  # reads the rules
-        world.call(EVE, "POST", "/api/view", {"uri": "s3://none/none"})
-        made: list[list[str]] = []
-        for name in ("globex/0.md", "globex/none.md"):
-            calls: list[str] = []
-
-            def note(model: Any, calls: list[str] = calls, **_: Any) -> None:
-                calls.append(model.name)
-
-            for client in (world.s3, world.dynamodb):
-                client.meta.events.register("before-call", note)
-            world.call(EVE, "GET", PATH, key=name)
-            world.call(EVE, "GET", f"{PATH}/{document_id(f's3://{BUCKET}/{name}')}")
-            world.call(EVE, "DELETE", f"{PATH}/{document_id(f's3://{BUCKET}/{name}')}")
-            world.call(EVE, "POST", "/api/view", {"uri": f"s3://{BUCKET}/{name}"})
-            for client in (world.s3, world.dynamodb):
-                client.meta.events.unregister("before-call", note)
-            made.append(calls)
-
-        assert made[0] == made[1]
-        assert made[0] != []
-
-
 class TestKeys:
     @pytest.mark.parametrize(
         "key",
@@ -522,9 +479,12 @@ class TestTraces:
                 shown = json.dumps(stable(answer)).replace(uri, "URI").replace(document_id(uri), "ID")
                 events = [(each["kind"], each["right"], each["caller"]) for each in world.audits]
                 traces.append((status, shown, [*calls], events))
+            _, seen = world.call(EVE, "POST", "/api/view", {"uri": f"s3://{BUCKET}/acme/0.md"})
         events_client.cache_clear()
 
         assert traces[2] == traces[3]
+        assert traces[3][0] == (200 if name in ("find", "explain") else 404)
+        assert seen["text"]
 
 
 class TestTime:

@@ -64,6 +64,22 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def forks(imports: str, programs: list[str]) -> str:
+    """Return a program that runs others in forks of itself, one by one: imports take most of their time."""
+    return f"""{imports}
+import os, sys
+for program in {programs!r}:
+    if os.fork() == 0:
+        try:
+            exec(program)
+        except SystemExit as ended:
+            print("exit", ended.code, flush=True)
+        sys.stderr.flush()
+        os._exit(0)
+    os.wait()
+"""
+
+
 def without(names: tuple[str, ...], code: str) -> str:
     """Run Python in which packages are not installed; return what it prints."""
     done = run("-c", BLOCKED.format(names=set(names)) + code)
@@ -77,26 +93,25 @@ def test_functions_need_none_of_the_extras(module: str) -> None:
 
 
 def test_a_missing_package_is_one_line_that_names_the_extra() -> None:
-    """Each piece of code runs in a fork of one process, because imports take most of the time."""
-    tries = {code: BLOCKED.format(names={package}) + code for code, (package, _) in MISSING.items()}
-    script = f"""
-import json, os
+    imports = """
+import json
 from ragstack_common.core import errors
 from ragstack_common.core.errors import MissingPackageError
 errors.DISTRIBUTION = "as-in-a-layer"
 from ragstack_common.search import create_retrieval_backend
 from ragstack_common.search.engines import bedrock
-for name, code in {tries!r}.items():
-    if os.fork() == 0:
-        try:
-            exec(code)
-        except MissingPackageError as error:
-            print(json.dumps([name, str(error)]), flush=True)
-        os._exit(0)
-    os.wait()
 """
+    tries = [
+        f"""{BLOCKED.format(names={package})}
+try:
+    {code}
+except MissingPackageError as error:
+    print(json.dumps([{code!r}, str(error)]), flush=True)
+"""
+        for code, (package, _) in MISSING.items()
+    ]
 
-    messages = dict(map(json.loads, run("-c", script).stdout.splitlines()))
+    messages = dict(map(json.loads, run("-c", forks(imports, tries)).stdout.splitlines()))
 
     assert messages.keys() == MISSING.keys()
     for code, (package, extra) in MISSING.items():
@@ -142,24 +157,18 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
     assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["eval search", "eval filters", "eval answers", "eval relevance"],
-)
-def test_an_evaluation_without_its_packages_has_help_and_names_its_own_extra(command: str) -> None:
+@pytest.mark.parametrize(("argument", "exit_code"), [("--help", 0), ("samples/judged", 3)])
+def test_an_evaluation_without_its_packages_has_help_and_names_its_own_extra(argument: str, exit_code: int) -> None:
     """Not the smaller extra of numpy, which is imported first."""
-    blocked = BLOCKED.format(names={"matplotlib", "numpy", "onnxruntime", "apsw"})
+    commands = ["search", "filters", "answers", "relevance"]
+    blocked = BLOCKED.format(names={"ir_measures", "matplotlib", "numpy", "onnxruntime", "apsw"})
+    programs = [f"sys.argv = ['ragstack', 'eval', {each!r}, {argument!r}]; main()" for each in commands]
 
-    def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
-        argv = ["ragstack", *command.split(), *arguments]
-        return run("-c", f"{blocked}\nsys.argv = {argv}; from ragstack_local.__main__ import main; main()")
+    done = run("-c", forks(f"{blocked}\nfrom ragstack_local.__main__ import main", programs))
 
-    helped, started = ran("--help"), ran("samples/judged")
-
-    assert (helped.returncode, helped.stderr) == (0, "")
-    assert "Example:" in helped.stdout
-    assert started.returncode == 3
-    assert "The evaluation needs the package" in started.stderr
+    assert done.stdout.count(f"exit {exit_code}\n") == len(commands), done.stdout + done.stderr
+    assert done.stdout.count("Example:") == (len(commands) if argument == "--help" else 0)
+    assert done.stderr.count("The evaluation needs the package") == (0 if argument == "--help" else len(commands))
 
 
 @pytest.mark.parametrize(("module", "exit_code"), [("ragstack_local", 3), ("local_bedrock", 2)])
