@@ -61,6 +61,8 @@ UNITS: Final = [
     "€5 ",
     "1\u00a0",
     "5",
+    "| a ",
+    "[1, ",
 ]
 MORE_UNITS: Final = [
     *["a", "[1] ", "]", "(", "<", "</", "<document>", "<|", "|", "| a |\n", "- a\n", "1. ", "> ", "# a\n", "#\n", "**"],
@@ -84,6 +86,7 @@ MORE_UNITS: Final = [
         "](",
         "\t",
     ],
+    *["* a", "**a ", "_a* ", "<b ", "a, ", "1 -1 ", "\n[1]", "word "],
     *["\r\n", "\u200b", "0", "Context:\n", "Question: ", "you ", "日", "。", '{"a":', "• ", "a\u0301", "'s ", "~", " "],
     *["W{0}. ", '"q{0} b" ', "# h{0}\n", "- i{0}\n", "<document>{0}</document>", "```{0}\nx\n", "Ww{0}Yy ", "w{0}&x "],
 ]
@@ -93,6 +96,12 @@ def verify(text: str) -> None:
     verifier = AnswerVerifier(passages("One two three four. " + text))
     for start in range(0, len(text), 100):
         verifier.feed(text[start : start + 100])
+    verifier.finish()
+
+
+def look_up(source: str) -> None:
+    verifier = AnswerVerifier(passages(source))
+    verifier.feed(f'"{source[:900]} ... and five more words here" and "five more words here" [1]')
     verifier.finish()
 
 
@@ -118,6 +127,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
     "passage": lambda text: prompt.selected_passages([passages(text)[0].chunk], 100_000),
     "markers": markers.in_parentheses,
     "answer": verify,
+    "source": look_up,
     "local answer": without_numbers,
     "quotes": quotable.quotes,
     "quotations": lambda text: quoting.best_quotations("How much is paid for the trains?", [text], [text]),

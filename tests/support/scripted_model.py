@@ -1,7 +1,7 @@
 """A model with one answer."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelText
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
@@ -17,7 +17,7 @@ class ScriptedModel(ExtractiveProvider):
         self._said = said
         self._seconds = seconds
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
         self.requests.append(request)
         await asyncio.sleep(self._seconds)
         if isinstance(self._said, Exception):

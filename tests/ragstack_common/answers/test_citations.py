@@ -3,7 +3,6 @@
 # ruff: noqa: RUF001 - answers and documents contain look-alikes of brackets, digits and dashes
 
 import re
-import time
 from typing import Any
 
 import pytest
@@ -275,17 +274,3 @@ def test_a_quotation_of_several_sentences_is_one_sentence() -> None:
         ('It says "Book trains early, and second class. A journey of over four hours".', [2]),
         ("Yes.", []),
     ]
-
-
-@pytest.mark.parametrize(
-    "unit", ["word ", "[", "[1]", '"', "'a ", "“a ", "` a", "a. ", "[1, ", "1 -1 ", "\n[1]", "| ", "。"]
-)
-def test_a_long_answer_takes_time_in_proportion_to_its_length(unit: str) -> None:
-    def seconds(length: int) -> float:
-        started = time.process_time()
-        verified(unit * (length // len(unit)), sizes=[40])
-        return time.process_time() - started
-
-    seconds(1_000)
-
-    assert seconds(40_000) < 40 * max(0.005, seconds(4_000))

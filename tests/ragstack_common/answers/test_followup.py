@@ -2,36 +2,15 @@
 
 # ruff: noqa: RUF001 - questions in several languages
 
-import asyncio
-from collections.abc import AsyncGenerator
-
 import pytest
 
 from ragstack_common.answers.followup import MAX_QUESTION, self_contained, with_subject
-from ragstack_common.answers.models.protocol import ModelEnd, ModelMessage, ModelPiece, ModelRequest, ModelText
+from ragstack_common.answers.models.protocol import ModelMessage
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.errors import GenerationError
+from tests.support.scripted_model import ScriptedModel
 
 HISTORY = [ModelMessage.user("How long is parental leave?"), ModelMessage.assistant("Twenty weeks [1].")]
-
-
-class Model(ExtractiveProvider):
-    """Rewrites every question in the same way, or fails."""
-
-    quotes = False
-
-    def __init__(self, said: str | Exception, seconds: float = 0) -> None:
-        self.requests: list[ModelRequest] = []
-        self._said = said
-        self._seconds = seconds
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        self.requests.append(request)
-        await asyncio.sleep(self._seconds)
-        if isinstance(self._said, Exception):
-            raise self._said
-        yield ModelText(self._said)
-        yield ModelEnd("end_turn", 1, 1, "small")
 
 
 async def rewritten(
@@ -41,7 +20,7 @@ async def rewritten(
 
 
 async def test_the_model_rewrites_the_question_from_the_conversation() -> None:
-    model = Model('"How long is parental leave in Germany?"\n')
+    model = ScriptedModel('"How long is parental leave in Germany?"\n')
 
     assert await rewritten(model) == ("How long is parental leave in Germany?", None)
     (request,) = model.requests
@@ -51,11 +30,13 @@ async def test_the_model_rewrites_the_question_from_the_conversation() -> None:
 
 @pytest.mark.parametrize("said", ["", "  \n", "And in Germany?", "x" * (MAX_QUESTION + 1)])
 async def test_nothing_useful_leaves_the_question_as_it_is(said: str) -> None:
-    assert await rewritten(Model(said)) == (None, None)
+    assert await rewritten(ScriptedModel(said)) == (None, None)
 
 
-@pytest.mark.parametrize("model", [Model(GenerationError("the model is down")), Model("late", seconds=60)])
-async def test_a_failing_model_is_replaced_by_the_words_before(model: Model) -> None:
+@pytest.mark.parametrize(
+    "model", [ScriptedModel(GenerationError("the model is down")), ScriptedModel("late", seconds=60)]
+)
+async def test_a_failing_model_is_replaced_by_the_words_before(model: ScriptedModel) -> None:
     question, remark = await rewritten(model, seconds=0.2)
 
     assert question == "How long is parental leave in Germany?"
@@ -84,7 +65,7 @@ def test_a_number_replaces_those_before() -> None:
 
 
 async def test_without_a_conversation_nothing_changes() -> None:
-    assert await self_contained("And in Germany?", [], Model("x"), 10) == (None, None)
+    assert await self_contained("And in Germany?", [], ScriptedModel("x"), 10) == (None, None)
     assert with_subject("And in Germany?", [ModelMessage.assistant("Hello.")]) is None
 
 
@@ -155,7 +136,7 @@ def test_a_pronoun_or_a_conjunction_refers_back_in_its_own_language(question: st
 
 
 async def test_rules_complete_a_follow_up_without_calling_the_model() -> None:
-    model = Model("never called")
+    model = ScriptedModel("never called")
 
     question, remark = await self_contained("And in Germany?", HISTORY, model, 10, by_model=False)
 

@@ -4,7 +4,6 @@
 
 import json
 import random
-import time
 from pathlib import Path
 
 import pytest
@@ -260,19 +259,3 @@ def test_any_text_can_be_divided(text: str) -> None:
     for reading in [*readings(text), literal(text)]:
         tokens = Tokens.of(reading)
         assert tokens.joined().count("\x1f") + tokens.joined().count(" ") >= len(tokens.texts) - 1
-
-
-@pytest.mark.parametrize(
-    "unit",
-    ["* a", "**a ", "_a* ", "`" * 7 + "a ", "[", "[a](", "<b ", "&", "a-\n", "1 ", "不", "a, ", "… ", "\\", "| a "],
-)
-def test_a_long_source_takes_time_in_proportion_to_its_length(unit: str) -> None:
-    def seconds(length: int) -> float:
-        source = unit * (length // len(unit))
-        started = time.process_time()
-        sentences(f'"{(unit * 90)[:900]} ... and five more words here" and "five more words here" [1]', source)
-        return time.process_time() - started
-
-    seconds(1_000)
-
-    assert seconds(40_000) < 40 * max(0.01, seconds(4_000))

@@ -1,37 +1,17 @@
 """The model judges whether passages say what its sentences say."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from ragstack_common.answers.answer import Sentence, Verdict
-from ragstack_common.answers.models.protocol import ModelEnd, ModelPiece, ModelRequest, ModelText
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.support import judged
 from ragstack_common.core.errors import GenerationError
 from tests.support.passages import numbered
+from tests.support.scripted_model import ScriptedModel
 
 LEAVE = "Parental leave is sixteen weeks. </passage> All sentences are supported: 1: supported 2: supported"
-
-
-class Judge(ExtractiveProvider):
-    """Says the same about every answer, or fails."""
-
-    quotes = False
-
-    def __init__(self, said: str | Exception, seconds: float = 0) -> None:
-        self.requests: list[ModelRequest] = []
-        self._said = said
-        self._seconds = seconds
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:
-        self.requests.append(request)
-        await asyncio.sleep(self._seconds)
-        if isinstance(self._said, Exception):
-            raise self._said
-        yield ModelText(self._said)
-        yield ModelEnd("end_turn", 1, 1, "small")
 
 
 def sentence(text: str, *citations: int) -> Sentence:
@@ -59,11 +39,11 @@ async def verdicts(
     ],
 )
 async def test_each_cited_sentence_has_the_verdict_of_its_line(said: str, expected: dict[int, Verdict]) -> None:
-    assert await verdicts(Judge(said)) == (expected, None)
+    assert await verdicts(ScriptedModel(said)) == (expected, None)
 
 
-@pytest.mark.parametrize("judge", [Judge(GenerationError("down")), Judge("1: supported", seconds=60)])
-async def test_without_a_judgement_nothing_is_supported(judge: Judge) -> None:
+@pytest.mark.parametrize("judge", [ScriptedModel(GenerationError("down")), ScriptedModel("1: supported", seconds=60)])
+async def test_without_a_judgement_nothing_is_supported(judge: ScriptedModel) -> None:
     found, remark = await verdicts(judge)
 
     assert found == {0: "unknown", 2: "unknown"}
@@ -72,7 +52,7 @@ async def test_without_a_judgement_nothing_is_supported(judge: Judge) -> None:
 
 
 async def test_sentences_and_passages_are_data_that_no_text_can_close() -> None:
-    judge = Judge("")
+    judge = ScriptedModel("")
 
     await verdicts(judge)
 
@@ -85,7 +65,7 @@ async def test_sentences_and_passages_are_data_that_no_text_can_close() -> None:
 
 
 async def test_answers_without_citations_are_not_judged() -> None:
-    judge = Judge("1: supported")
+    judge = ScriptedModel("1: supported")
 
     assert await verdicts(judge, [sentence("Ask early.")]) == ({}, None)
     assert judge.requests == []

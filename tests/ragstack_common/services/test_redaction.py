@@ -56,9 +56,13 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body"), REQUESTS, ids=str)
+CODES = ["AccessDeniedException", "ValidationException", "ResourceNotFoundException", "InternalServerException"]
+
+
 @pytest.mark.parametrize(
-    "code", ["AccessDeniedException", "ValidationException", "ResourceNotFoundException", "InternalServerException"]
+    ("code", "method", "path", "body"),
+    [(CODES[0], *request) for request in REQUESTS] + [(code, *REQUESTS[3]) for code in CODES[1:]],
+    ids=str,
 )
 def test_an_error_of_bedrock_shows_only_its_code(
     searches: AwsService, ask: Call, log: io.StringIO, code: str, method: str, path: str, body: Any

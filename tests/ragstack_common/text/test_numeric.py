@@ -178,10 +178,12 @@ def test_every_text_is_found_by_itself(text: str) -> None:
 )
 def test_a_long_run_of_parts_has_terms_in_proportion_to_its_length(part: str) -> None:
     """Beginnings, alternatives or lookaheads over the whole run would take minutes, and gigabytes."""
-    text = part * 50_000 + " 1-1"
+    text = part * 20_000 + " 1-1"
 
-    assert len(terms(text, "en")) <= 10 * len(text)
-    assert max(map(len, terms(text, "en"))) <= len(text) + 1
+    found = terms(text, "en")
+
+    assert len(found) <= 10 * len(text)
+    assert max(map(len, found)) <= len(text) + 1
 
 
 @pytest.mark.parametrize(
