@@ -161,7 +161,7 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
 def test_an_evaluation_without_its_packages_has_help_and_names_its_own_extra(argument: str, exit_code: int) -> None:
     """Not the smaller extra of numpy, which is imported first."""
     commands = ["search", "filters", "answers", "relevance"]
-    blocked = BLOCKED.format(names={"ir_measures", "matplotlib", "numpy", "onnxruntime", "apsw"})
+    blocked = BLOCKED.format(names={"matplotlib", "numpy", "onnxruntime", "apsw"})
     programs = [f"sys.argv = ['ragstack', 'eval', {each!r}, {argument!r}]; main()" for each in commands]
 
     done = run("-c", forks(f"{blocked}\nfrom ragstack_local.__main__ import main", programs))
