@@ -18,6 +18,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from ragstack_common.embedding import HashedEmbedding
+from ragstack_common.settings.names import NO_RERANKER, REQUEST_RERANKERS
 from ragstack_local import cli
 from ragstack_local.cli import app
 from ragstack_local.connection import running
@@ -26,6 +27,7 @@ from tests.ragstack_local.support import Api, ragstack, running_stack, stack_at
 from tests.support.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
+RERANKERS = (NO_RERANKER, *REQUEST_RERANKERS)
 GROUPS = {
     name: list(command.commands.values()) if isinstance(command, TyperGroup) else [command]
     for name, command in get_command(app).commands.items()  # type: ignore[attr-defined]
@@ -151,8 +153,8 @@ def test_the_paths_in_examples_of_the_help_exist(command: TyperCommand) -> None:
         (("query", "x", "--engine", "bedrock", "-c", "handbook"), "is for --engine chroma"),
         (("query", "x", "--engine", "bedrock", "--db-path", "chroma"), "is for --engine chroma"),
         (("query", "x", "--aws", "-c", "handbook"), "stack on AWS, but the engine chroma runs on this machine"),
-        (("query", "x", "--rerank", "semantic"), "'semantic' is not one of none, lexical, bedrock[:MODEL_ARN]"),
-        (("query", "x", "--rerank", "bedrock"), "the API accepts only none or lexical"),
+        (("query", "x", "--rerank", "semantic"), f"'semantic' is not one of {', '.join(RERANKERS)}, bedrock[:"),
+        (("query", "x", "--rerank", "bedrock"), f"the API accepts only {' or '.join(RERANKERS)}"),
         (("query", "x", "--api-url", "ftp://a.example"), "is not the URL of an API: write it up to the stage"),
         (("query", "x", "--api-url", "https://me:secret@a.example"), "Leave the user name and the password out"),
     ],

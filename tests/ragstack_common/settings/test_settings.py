@@ -8,6 +8,7 @@ from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.settings.base import read_settings
 from ragstack_common.settings.ingestion import IngestionSettings
 from ragstack_common.settings.knowledge import KnowledgeSettings
+from ragstack_common.settings.names import NO_RERANKER, REQUEST_RERANKERS
 from ragstack_common.settings.search import QuerySettings
 
 QUERY = {"KNOWLEDGE_BASE_ID": "KBKBKBKBK1"}
@@ -82,7 +83,7 @@ def test_a_query_without_a_knowledge_base_is_refused() -> None:
         (("MULTISLICE_ENABLED", "on?"), "it must be true or false"),
         (("MULTISLICE_MAX_SLICES", "1.5"), "it must be a whole number from 1 to 10"),
         (("SEARCH_TYPE", "KEYWORD"), "it must be HYBRID or SEMANTIC"),
-        (("RERANK", "cohere"), "it must be lexical or none"),
+        (("RERANK", "cohere"), f"it must be {' or '.join((*REQUEST_RERANKERS, NO_RERANKER))}"),
         (("MULTI_CORPUS_METADATA", "a,,b"), "names must be separated by one comma each"),
         (("MULTI_CORPUS_METADATA", "a, a"), "each name must occur once"),
         (("MULTI_CORPUS_METADATA", "a,all"), "no corpus can be called all, which means every corpus"),
