@@ -34,9 +34,11 @@ def recipe(name: str) -> str:
 
 
 def test_files_and_folders_exist() -> None:
-    paths = [path for path in re.findall(r"`([\w.]+/[\w./]*)`", PAGE) if not re.search(r"\b[A-Z]{3,}\b(?!\.md)", path)]
+    words = [word for span in re.findall(r"`([^`\n]+)`", PAGE) for word in span.split()]
+    paths = [word for word in words if re.fullmatch(r"[\w.]+/[\w./]*", word)]
+    paths = [path for path in paths if not re.search(r"\b[A-Z]{3,}\b(?!\.md)", path)]
 
-    assert len(paths) > 40
+    assert len(paths) > 80
     assert [path for path in paths if not any((ROOT / base / path).exists() for base in BASES)] == []
 
 
@@ -51,10 +53,17 @@ def test_source_files_named_in_documentation_exist(page: Path) -> None:
     assert [path for path in paths if not path.startswith(".") and not (ROOT / path).exists()] == []
 
 
-def test_names_are_in_their_files() -> None:
-    named = re.findall(r"`(\w+)`(?: in | \()`([\w/]+\.py)`", PAGE)
+def test_make_has_the_named_targets() -> None:
+    named = set(re.findall(r"`make (\w[\w-]*)", PAGE))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
-    assert len(named) > 6
+    assert named - targets == set()
+
+
+def test_names_are_in_their_files() -> None:
+    named = re.findall(r"`(\w+)`(?: in | \()`([\w/]+\.tsx?|[\w/]+\.py)`", PAGE)
+
+    assert len(named) > 15
     assert [pair for pair in named if not re.search(rf"\b{pair[0]}\b", (ROOT / pair[1]).read_text())] == []
 
 
