@@ -25,7 +25,7 @@ from rich.console import Console
 
 from lambdas.viewer import handler as viewer
 from ragstack_common.core.clients import dynamodb_client, s3_client
-from ragstack_common.reading.pdf import PdfDocument
+from ragstack_common.reading.pdf.document import PdfDocument
 from ragstack_common.reading.viewing import MAX_KEPT_DOCUMENTS
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status

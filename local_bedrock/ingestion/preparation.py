@@ -22,6 +22,7 @@ from local_bedrock.store.resources import StoredKnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_common.reading import formats
+from ragstack_common.reading.encodings import charset_of
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES, MAX_SIDECAR_BYTES
 from ragstack_common.text import contextual_headers, sections
@@ -69,7 +70,7 @@ class Preparation:
         content = self._content(submission, limit)
         found, metadata_tag = self._metadata(submission, base, content)
         file_format = formats.of_request(submission.request)
-        parsed = self.parser.parse(content.data, file_format, light=limit is not None)
+        parsed = self.parser.parse(content.data, file_format, content.charset, light=limit is not None)
         strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
         if found.records is not None and limit is not None:
             raise formats.NotLight
@@ -118,7 +119,8 @@ class Preparation:
 
     def _content(self, submission: Submission, limit: int | None) -> Content:
         if submission.content is not None:
-            return Content(submission.content, sha256(submission.content).hexdigest())
+            charset = charset_of(submission.request.get("mimeType"))
+            return Content(submission.content, sha256(submission.content).hexdigest(), charset)
         uri = submission.request["uri"]
         formats.of_name(uri)
         try:

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ragstack_common.reading import conversion
+from ragstack_common.reading.conversion import ReadText
 from ragstack_common.reading.limits import MEMORY_LIMIT, TOO_MUCH_MEMORY_CODE, limited_memory
 
 
 def convert(
-    data: bytes, file_format: str, memory_limit: int = MEMORY_LIMIT, processor_seconds: float = 0.0
-) -> tuple[str, str | None]:
+    data: bytes,
+    file_format: str,
+    charset: str | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    processor_seconds: float = 0.0,
+) -> ReadText:
     """Convert a file to Markdown, or a PDF to plain text.
 
     A process that runs out of memory ends with ``TOO_MUCH_MEMORY_CODE``, because it can't process another file.
@@ -19,18 +24,16 @@ def convert(
     Args:
         data: The file.
         file_format: Its format.
+        charset: The charset that the object names.
         memory_limit: Bytes of the process.
         processor_seconds: Maximum processor time, without that for loading libraries; SIGPROF then ends the process.
             0 for no limit.
-
-    Returns:
-        The text, with a form feed after each page of a PDF, and the title.
 
     Raises:
         UnreadableDocument: The file is damaged, protected or hostile.
     """
     try:
-        return conversion.convert(data, file_format, _limits(memory_limit, processor_seconds))
+        return conversion.convert(data, file_format, charset, _limits(memory_limit, processor_seconds))
     except MemoryError:
         os._exit(TOO_MUCH_MEMORY_CODE)
 

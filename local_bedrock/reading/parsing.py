@@ -10,7 +10,7 @@ from pebble import ProcessExpired
 from local_bedrock.processes.worker_pool import WorkerPool
 from local_bedrock.reading import conversion
 from ragstack_common.reading import formats
-from ragstack_common.reading.conversion import plain_text
+from ragstack_common.reading.conversion import ReadText, read_directly
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.limits import MEMORY_LIMIT, ended_its_reader, took_too_long
 
@@ -58,8 +58,16 @@ class Parser:
         self._memory_limit = memory_limit
         self._time_limit_seconds = time_limit_seconds
 
-    def parse(self, data: bytes, file_format: str, *, light: bool = False) -> ParsedDocument:
+    def parse(
+        self, data: bytes, file_format: str, charset: str | None = None, *, light: bool = False
+    ) -> ParsedDocument:
         """Read a file.
+
+        Args:
+            data: The file.
+            file_format: Its format.
+            charset: The charset that the object in S3 names.
+            light: Whether the document must not take long.
 
         Raises:
             NotLight: It takes longer than a light document.
@@ -68,9 +76,9 @@ class Parser:
         """
         formats.check(data, file_format)
         if file_format in formats.READ_DIRECTLY:
-            parsed = ParsedDocument(plain_text(data))
+            parsed = ParsedDocument(*read_directly(data, file_format, charset))
         else:
-            text, title = self._converted(data, file_format, light=light)
+            text, title = self._converted(data, file_format, charset, light=light)
             parsed = _paged(text, title) if file_format == "pdf" else ParsedDocument(text, title)
         if not parsed.text.strip():
             raise UnreadableDocument(NO_TEXT_IN_PDF if file_format == "pdf" else NO_TEXT)
@@ -80,8 +88,8 @@ class Parser:
         """End the worker processes; conversions in progress fail."""
         self._pool.close()
 
-    def _converted(self, data: bytes, file_format: str, *, light: bool) -> tuple[str, str | None]:
-        arguments = (data, file_format, self._memory_limit, formats.LIGHT_SECONDS if light else 0.0)
+    def _converted(self, data: bytes, file_format: str, charset: str | None, *, light: bool) -> ReadText:
+        arguments = (data, file_format, charset, self._memory_limit, formats.LIGHT_SECONDS if light else 0.0)
         try:
             return self._pool.call(conversion.convert, *arguments, timeout=self._time_limit_seconds)
         except TimeoutError:

@@ -10,6 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.core.uris import s3_uri, split_uri
+from ragstack_common.reading.encodings import charset_of
 from ragstack_common.reading.formats import UnreadableDocument
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ class Object:
 
 @dataclass(frozen=True)
 class Content:
-    """An object's content and its ETag."""
+    """An object's content, its ETag, and the charset of its Content-Type."""
 
     data: bytes
     tag: str
+    charset: str | None = None
 
 
 class ObjectStore:
@@ -71,7 +73,7 @@ class ObjectStore:
             if answer["ContentLength"] > limit:
                 answer["Body"].close()
                 raise ObjectTooLarge(f"{uri} has {answer['ContentLength']:,} bytes; the maximum is {limit:,}.")
-            return Content(answer["Body"].read(limit), answer["ETag"])
+            return Content(answer["Body"].read(limit), answer["ETag"], charset_of(answer.get("ContentType")))
         except ClientError as error:
             code = error.response["Error"]["Code"]
             if code in ("NoSuchKey", "404", "NotFound"):

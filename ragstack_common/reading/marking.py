@@ -9,7 +9,7 @@ from typing import Final
 from ragstack_common.reading.alignment import Span, locate
 from ragstack_common.reading.conversion import MAX_TEXT_CHARACTERS, too_much_text
 from ragstack_common.reading.formats import UnreadableDocument
-from ragstack_common.reading.pdf import PdfDocument, Picture
+from ragstack_common.reading.pdf.document import PdfDocument, Picture
 
 MAX_SHOWN_CHARACTERS: Final = 200_000
 """Characters of a text without pages in one response; Lambda answers with 6 MB at most."""

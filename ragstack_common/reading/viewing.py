@@ -4,7 +4,7 @@ The process has limits of memory, and the caller a limit of time: a file of 600 
 answers are JSON, followed by the file if the process does not have it open::
 
     {"name": ..., "format": "pdf", "page": 2, "texts": [...], "passage": ..., "starts": [...]} <line end> <file>
-    {"wanted": true}                        send it again with the file
+    {"wanted": true}                        send it again with the file, and the charset of its Content-Type
     {"refused": "cannot be shown because"}  or {"invalid": "page: the document has 2 pages"}
     {"shown": {"pages": 2, "page": 2, "image": ..., "text": ..., "marks": [...]}}
 """
@@ -20,11 +20,11 @@ from functools import partial
 from typing import Final
 
 from ragstack_common.reading import formats
-from ragstack_common.reading.conversion import convert, plain_text
+from ragstack_common.reading.conversion import convert, read_directly
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.limits import TOO_MUCH_MEMORY_CODE, limited_memory, watch
 from ragstack_common.reading.marking import InvalidView, OpenDocument, Wish, view
-from ragstack_common.reading.pdf import PdfDocument
+from ragstack_common.reading.pdf.document import PdfDocument
 from ragstack_common.reading.warm_process import serve
 
 MAX_KEPT_DOCUMENTS: Final = 2
@@ -47,9 +47,9 @@ class OpenDocuments:
         """Answer one message; a process that runs out of memory ends."""
         head, has_file, data = message.partition(b"\n")
         request = json.loads(head)
-        name, file_format = request.pop("name"), request.pop("format")
+        name, file_format, charset = request.pop("name"), request.pop("format"), request.pop("charset", None)
         try:
-            opened = self._opened(name, file_format, data if has_file else None)
+            opened = self._opened(name, file_format, charset, data if has_file else None)
             if opened is None:
                 return json.dumps({"wanted": True}).encode()
             with limited_memory(self._memory_limit):
@@ -62,25 +62,25 @@ class OpenDocuments:
             os._exit(TOO_MUCH_MEMORY_CODE)
         return json.dumps({"shown": asdict(shown)}).encode()
 
-    def _opened(self, name: str, file_format: str, data: bytes | None) -> OpenDocument | None:
+    def _opened(self, name: str, file_format: str, charset: str | None, data: bytes | None) -> OpenDocument | None:
         if name not in self._kept:
             if data is None:
                 return None
-            self._kept[name] = _open(data, file_format, self._memory_limit)
+            self._kept[name] = _open(data, file_format, charset, self._memory_limit)
         self._kept.move_to_end(name)
         while len(self._kept) > MAX_KEPT_DOCUMENTS:
             self._kept.popitem(last=False)
         return self._kept[name]
 
 
-def _open(data: bytes, file_format: str, memory_limit: int) -> OpenDocument:
+def _open(data: bytes, file_format: str, charset: str | None, memory_limit: int) -> OpenDocument:
     formats.check(data, file_format)
     if file_format == "pdf":
         with limited_memory(memory_limit):
             return OpenDocument(file_format, pdf=PdfDocument(data))
     if file_format in formats.READ_DIRECTLY:
-        return OpenDocument(file_format, plain_text(data))
-    return OpenDocument(file_format, *convert(data, file_format, limited_memory(memory_limit)))
+        return OpenDocument(file_format, *read_directly(data, file_format, charset))
+    return OpenDocument(file_format, *convert(data, file_format, charset, limited_memory(memory_limit)))
 
 
 def main() -> None:

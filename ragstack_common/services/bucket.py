@@ -52,8 +52,8 @@ class DocumentsBucket:
             with found["Body"] as stream:
                 return stream.read(MAX_SIDECAR_BYTES + 1), found["ETag"]
 
-    def read(self, key: str, etag: str) -> bytes:
-        """Return an object's content.
+    def read(self, key: str, etag: str) -> tuple[bytes, str | None]:
+        """Return an object's content and its Content-Type.
 
         Raises:
             DocumentNotFoundError: There is no such object.
@@ -70,8 +70,7 @@ class DocumentsBucket:
             if found is None:
                 raise DocumentNotFoundError(f"{key!r:.100} was deleted")
             with found["Body"] as stream:
-                content: bytes = stream.read()
-                return content
+                return stream.read(), found.get("ContentType")
 
     def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
         """Write a sidecar, on a condition such as ``IfMatch``.

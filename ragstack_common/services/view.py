@@ -14,6 +14,7 @@ from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import InvalidRequestError, ServiceUnavailableError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.reading import formats
+from ragstack_common.reading.encodings import charset_of
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.limits import ended_its_reader, took_too_long
 from ragstack_common.reading.warm_process import ProcessBusy, ProcessEnded, WarmProcess
@@ -190,12 +191,13 @@ class Viewer:
         if seen.size > self._max_bytes:
             raise UnreadableDocument(f"the file has {seen.size:,} bytes; the maximum is {self._max_bytes:,}.")
         wish = request.model_dump(include={"page", "texts", "passage", "starts"})
-        message = json.dumps({"name": f"{request.uri}#{seen.etag}", "format": file_format, **wish}).encode()
+        head = {"name": f"{request.uri}#{seen.etag}", "format": file_format, **wish}
         until = self._clock() + MAX_SECONDS
-        answer = self._answer(message, file_format, until)
+        answer = self._answer(json.dumps(head).encode(), file_format, until)
         if "wanted" in answer:
-            message += b"\n" + self._bucket.read(seen.key, seen.etag)
-            answer = self._answer(message, file_format, until)
+            data, content_type = self._bucket.read(seen.key, seen.etag)
+            head["charset"] = charset_of(content_type)
+            answer = self._answer(json.dumps(head).encode() + b"\n" + data, file_format, until)
         if "refused" in answer:
             raise UnreadableDocument(answer["refused"])
         if "invalid" in answer:

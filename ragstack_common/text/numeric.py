@@ -39,6 +39,11 @@ _WRITTEN: Final = {
 }
 """One form of dashes, decimal marks, and marks between thousands, such as a space that does not break the line."""
 
+_RAISED: Final = re.compile("([^\\W\\d_]+|\\d)([\u2070\u00b9\u00b2\u00b3\u2074-\u207b]+)")
+_FRACTION: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
+MAX_UNIT_LETTERS: Final = 3
+"""Letters of a unit whose power belongs to it, as in km²; a longer word has the number of a note."""
+
 _END: Final = r"(?!\d|[.,]\d)"
 _HEX: Final = "[0-9a-f]"
 _MAC: Final = rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5}}(?![\w:-])|{_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}(?![\w.])"
@@ -88,13 +93,20 @@ _DECIMAL: Final = re.compile(r"\d+(?:\.\d+)?")
 
 
 def written(text: str) -> str:
-    """Return a text with one form of the marks within numbers."""
+    """Return a text with one form of the marks within numbers, and what is raised after a number apart from it."""
     if text.isascii():
         return text
+    text = _FRACTION.sub(" ", _RAISED.sub(_apart, text))
     for mark, one in _WRITTEN.items():
         if mark in text:
             text = text.replace(mark, one)
     return text
+
+
+def _apart(found: re.Match[str]) -> str:
+    base, raised = found.groups()
+    is_unit = base.isalpha() and len(base) <= MAX_UNIT_LETTERS and raised in "\u00b2\u00b3"
+    return found[0] if is_unit else f"{base} {raised}"
 
 
 def may_have_numbers(text: str) -> bool:

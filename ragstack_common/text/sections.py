@@ -12,7 +12,13 @@ MAX_HEADING: Final = 400
 MAX_OVERLAP: Final = 50_000
 """Characters that two chunks share; Bedrock's largest chunks have 8,192 tokens."""
 
-_MARK: Final = re.compile(r"^(?:(#{1,6})[ \t]+([^\n]*)|(`{3,}|~{3,})([^\n]*))", re.MULTILINE)
+_MARK: Final = re.compile(
+    r"^(?:(#{1,6})[ \t]+([^\n]*)|(`{3,}|~{3,})([^\n]*)"
+    r"|(?:(?<=\n\n)|\A)(?![ \t]*(?:[-+*>|]|\d+[.)])[ \t]|[-=]+[ \t]*\n| {4}|\t)([^\n]*\S[^\n]*)\n(=+|-{2,})[ \t]*$)",
+    re.MULTILINE,
+)
+"""A heading after #, the edge of a code block, or a line of its own that is underlined."""
+
 _WORD: Final = re.compile(r"[^\W_]")
 
 
@@ -127,18 +133,19 @@ class Sections:
 
 def _after(place: Place, match: re.Match[str]) -> Place:
     """Return the place after a line that looks like a heading or the edge of a code block."""
-    hashes, title, fence, rest = match.groups()
+    hashes, title, fence, rest, underlined, line = match.groups()
     if place.fence:
         closes = bool(fence) and fence.startswith(place.fence) and not rest.strip()
         return Place(place.headings) if closes else place
     if fence:
         # A code span may begin with three backticks.
         return place if fence[0] == "`" and "`" in rest else Place(place.headings, fence)
-    name = _heading(title)
+    level = len(hashes) if hashes else 1 if line[0] == "=" else 2
+    name = _heading(title) if hashes else underlined.strip()[:LONGEST_HEADING]
     if not name:
         return place
-    outer = tuple(heading for heading in place.headings if heading[0] < len(hashes))
-    return Place((*outer, (len(hashes), name)))
+    outer = tuple(heading for heading in place.headings if heading[0] < level)
+    return Place((*outer, (level, name)))
 
 
 def _heading(line: str) -> str:

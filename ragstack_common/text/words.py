@@ -124,7 +124,7 @@ def _written_words(prepared: str) -> list[str]:
 
 
 def _canonical(found: Sequence[str]) -> list[str]:
-    return [word if word.isalnum() else canonical(word) for word in found]
+    return [word if word.isalnum() or not word else canonical(word) for word in found]
 
 
 def detect_language(*texts: str) -> str:
@@ -164,9 +164,12 @@ def _terms(found: Sequence[str], prepared: str, language: str | None, *, is_quer
     language = detect(found[:WORDS_READ]) if language is None else language
     stem = _stems(language).__getitem__
     if prepared.isascii() or max(found, default="") < _FIRST_DENSE:
-        return [*map(stem, found), *of_numbers]
+        return [*map(stem, filter(None, found)), *of_numbers]
     stemmed, before = [], False
     for number, word in enumerate(found):
+        if not word:
+            before = False
+            continue
         is_dense = _DENSE.match(word) is not None and not _SEGMENTED.match(word)
         if is_dense and before:
             stemmed.append(found[number - 1] + word)
@@ -205,7 +208,9 @@ def search_terms(text: str, chunks: Mapping[str, int]) -> Counter[str]:
 
 
 def _query_terms(found: Sequence[str], prepared: str, languages: Sequence[str]) -> Counter[str]:
-    subject = [word for word in found if not any(is_stop_word(word, tag) for tag in languages)] or found
+    # A stop word leaves a gap: the words before and after it are no neighbours.
+    subject = ["" if any(is_stop_word(word, tag) for tag in languages) else word for word in found]
+    subject = subject if any(subject) else [*found]
     counts = Counter[str]()
     for language in languages:
         counts |= Counter(_terms(subject, prepared, language, is_query=True))

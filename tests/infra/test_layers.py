@@ -184,7 +184,7 @@ from pathlib import Path
 sys.path.append(sys.argv[1])
 import lambdas.viewer.handler
 from ragstack_common.reading.conversion import convert
-from ragstack_common.reading.pdf import PdfDocument
+from ragstack_common.reading.pdf.document import PdfDocument
 for file in map(Path, sys.argv[3:]):
     assert convert(file.read_bytes(), file.suffix[1:])[0].strip(), file
 with PdfDocument(Path(sys.argv[2]).read_bytes()) as document:

@@ -117,13 +117,14 @@ def test_links_of_html_keep_their_text_and_not_their_addresses() -> None:
 
 def test_empty_cells_of_a_sheet_are_empty() -> None:
     book, written = openpyxl.Workbook(), io.BytesIO()
-    for row in (["Price list", None, None], ["Unnamed: 1", "a", 7], ["Unnamed: 2", None, 8]):
+    for row in (["Price list", None, 2026], ["Unnamed: 1", "a", 7], ["Unnamed: 2", None, 8]):
         book.active.append(row)
     book.save(written)
 
     assert converted(written.getvalue(), "xlsx").splitlines() == [
         "## Sheet",
-        "| Price list | | |",
+        "",
+        "| Price list | | 2026 |",
         "| --- | --- | --- |",
         "| Unnamed: 1 | a | 7 |",
         "| Unnamed: 2 | | 8 |",

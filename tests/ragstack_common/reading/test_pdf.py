@@ -9,7 +9,7 @@ from PIL import Image
 
 from ragstack_common.reading.conversion import convert
 from ragstack_common.reading.formats import UnreadableDocument
-from ragstack_common.reading.pdf import MAX_IMAGE_HEIGHT, MAX_PIXELS, PdfDocument
+from ragstack_common.reading.pdf.document import MAX_IMAGE_HEIGHT, MAX_PIXELS, PdfDocument
 from tests.support.pdf_files import mapped, pages, pdf, text
 
 CROP = b"/CropBox [100 100 400 700] /Rotate %d"
@@ -157,3 +157,81 @@ def test_the_picture_of_any_page_is_bounded_or_the_error_says_what_to_do(entries
     assert 0 < picture.width * picture.height <= 1.01 * MAX_PIXELS
     assert 0 < max(picture.width, picture.height) <= MAX_IMAGE_HEIGHT
     assert Image.open(BytesIO(picture.data)).size == (picture.width, picture.height)
+
+
+def boxed(data: bytes, quoted: str) -> int:
+    """Return how many boxes a quotation of the first page has."""
+    with PdfDocument(data) as document:
+        begin = document.text(1).index(quoted)
+        return len(document.boxes(1, [(begin, begin + len(quoted))])[0])
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (b"BT /F 12 Tf 72 700 Td (28) Tj /F 7 Tf 5 Ts (3) Tj /F 12 Tf 0 Ts ( days) Tj ET", "28³ days"),
+        (b"BT /F 12 Tf 72 700 Td (days) Tj /F 7 Tf 5 Ts (12) Tj ET", "days¹²"),
+        (b"BT /F 12 Tf 72 700 Td (H) Tj /F 7 Tf -3 Ts (2) Tj /F 12 Tf 0 Ts (O) Tj ET", "H₂O"),
+        (b"BT /F 7 Tf 5 Ts 72 700 Td (3) Tj /F 12 Tf 0 Ts (We) Tj ET", "³We"),
+        (b"BT /F 12 Tf 72 700 Td (1998) Tj /F 10 Tf (2011) Tj ET", "19982011"),
+    ],
+)
+def test_digits_above_and_below_the_line_are_apart_from_those_on_it(content: bytes, shown: str) -> None:
+    assert text_of(pages(content)) == shown
+    assert boxed(pages(content), shown) in (1, 2)
+
+
+WIDGET = (
+    b"<< /Type /Annot /Subtype /Widget /Rect [150 690 350 710] /FT /Tx /T (plate) /V (ZG 4472) /DA (/F 12 Tf 0 g) %s >>"
+)
+APPEARANCE = (
+    b"<< /Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F 3 0 R >> >> /Length 31 >>\nstream\n"
+    b"BT /F 12 Tf 2 6 Td (ZG 4472) Tj ET\nendstream"
+)
+
+
+@pytest.mark.parametrize("widget", [WIDGET % b"/AP << /N 7 0 R >>", WIDGET % b""])
+def test_what_a_form_shows_is_text_of_the_page_and_on_its_picture(widget: bytes) -> None:
+    plain = pages(drawn((72, 695, "Number plate:")))
+    filled = pages(drawn((72, 695, "Number plate:")), entries=b"/Annots [6 0 R]", more=[widget, APPEARANCE])
+    filled = filled.replace(
+        b"/Type /Catalog", b"/Type /Catalog /AcroForm << /Fields [6 0 R] /DR << /Font << /F 3 0 R >> >> >>"
+    )
+
+    assert text_of(filled).split() == ["Number", "plate:", "ZG", "4472"]
+    assert boxed(filled, "ZG 4472") == 1
+    ink = []
+    for data in (plain, filled):
+        with PdfDocument(data) as document:
+            ink.append(sum(Image.open(BytesIO(document.picture(1).data)).convert("L").histogram()[:128]))
+    assert ink[1] > ink[0]
+
+
+def test_a_hidden_field_of_a_form_is_left_out() -> None:
+    data = pages(drawn((72, 695, "Plate:")), entries=b"/Annots [6 0 R]", more=[WIDGET % b"/F 2"])
+
+    assert text_of(data) == "Plate:"
+
+
+def test_a_glyph_whose_character_is_unknown_is_not_left_out_of_its_word() -> None:
+    assert text_of(mapped(text((700, 12, b"(diAcult)")), {"A": "\0"})) in ("di\ufffdcult", "di cult")
+
+
+def spaced(word: str, letters: str, *, backwards: bool) -> bytes:
+    """A page with a word whose letters are drawn from left to right."""
+    order = letters[::-1] if backwards else letters
+    return mapped(text((700, 12, b"(%s)" % order.encode())), dict(zip(letters, word, strict=True)))
+
+
+@pytest.mark.parametrize("word", ["שלום", "يحق"])
+def test_a_word_from_right_to_left_that_was_drawn_from_left_to_right_is_read(word: str) -> None:
+    data = spaced(word, "ABCD"[: len(word)], backwards=True)
+
+    assert text_of(data) == word
+    assert boxed(data, word) == 1
+
+
+def test_a_word_that_another_hyphen_divides_at_the_end_of_a_line_is_whole() -> None:
+    data = mapped(text((700, 12, b"(The reimburseA)"), (686, 12, b"(ment)")), {"A": "\u2010"})
+
+    assert text_of(data) == "The reimbursement"

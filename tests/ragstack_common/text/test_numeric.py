@@ -167,6 +167,7 @@ def test_no_permutation_of_a_number_is_found_like_the_number(parts: list[int], s
 
 @settings(max_examples=examples(200))
 @given(st.text(st.sampled_from("12 3,.'-/:avx+()\u00a0٣é中"), max_size=20))
+@example("1中a中")
 def test_every_text_is_found_by_itself(text: str) -> None:
     assert query_terms(text).keys() <= set(terms(text))
     assert all(words(text))

@@ -1,0 +1,1 @@
+"""Reads web pages: start with ``pages``."""

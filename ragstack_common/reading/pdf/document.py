@@ -1,0 +1,170 @@
+"""Read PDF files: the visible text of each page, where its characters are, and its picture.
+
+Text outside of the part of a page that is shown, and without a size, is left out: half of a spread that was cut into
+pages, or words that nobody sees. Text that is not painted stays, because scans have their recognized text in this form.
+What forms and notes show on the page belongs to its text and its picture.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from ragstack_common.reading.formats import DAMAGED, PROTECTED, UnreadableDocument
+from ragstack_common.reading.pdf.geometry import Box
+from ragstack_common.reading.pdf.glyphs import Glyphs
+from ragstack_common.reading.pdf.order import as_read
+from ragstack_common.reading.pdf.text import cleaned, paragraphs
+from ragstack_common.reading.pdf.visible import Visible, visible
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+IMAGE_WIDTH: Final = 1400
+"""Pixels of the picture of a page: enough to read it on a wide screen."""
+
+MAX_PIXELS: Final = 4_000_000
+"""Pixels of a long page, which is then narrower."""
+
+MAX_IMAGE_HEIGHT: Final = 10_000
+"""Pixels of the picture of a page that is much higher than wide. WebP has at most 16,383."""
+
+MAX_PNG_BYTES: Final = 1_000_000
+"""Bytes of a picture without loss. Photographs take more, and are compressed."""
+
+NO_AREA: Final = (
+    "Page {} of the .pdf file has no area: its crop box is outside of its media box, or has no width or height. Print"
+    " the file to a new PDF file."
+)
+
+
+class Picture(NamedTuple):
+    """The picture of a page."""
+
+    data: bytes
+    media_type: str
+    width: int
+    height: int
+
+
+class PdfDocument:
+    """An open PDF file, for one thread. Pages are numbered from 1.
+
+    Raises:
+        UnreadableDocument: The file is damaged or protected; the methods raise it for a damaged page.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        # The library takes a tenth of a second to load.
+        import pypdfium2  # noqa: PLC0415
+
+        self._pdfium = pypdfium2
+        try:
+            self._document = pypdfium2.PdfDocument(data)
+            self._document.init_forms()  # draws fields that the file has without their appearance
+        except pypdfium2.PdfiumError as error:
+            if error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY):
+                raise UnreadableDocument(PROTECTED.format("pdf")) from None
+            raise UnreadableDocument(DAMAGED.format("pdf", "no PDF structure was found")) from None
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._document.close()
+
+    def text(self, number: int) -> str:
+        """Return the text of a page, with an empty line between paragraphs."""
+        with self._page(number) as (page, characters):
+            return cleaned(paragraphs(self._pdfium.raw, characters, self._shown(page, characters)))
+
+    def boxes(self, number: int, spans: Sequence[tuple[int, int]]) -> list[list[Box]]:
+        """Return the places of parts of a page's text, one box for each line.
+
+        Args:
+            number: The page.
+            spans: Offsets in its text.
+
+        Returns:
+            Boxes for each part; none if PDFium does not say which characters of the page they are.
+        """
+        raw = self._pdfium.raw
+        with self._page(number) as (page, characters):
+            shown = self._shown(page, characters)
+            text = cleaned(paragraphs(raw, characters, shown))
+            glyphs = Glyphs(raw, page, characters, shown)
+            places = [offset for offset, character in enumerate(text) if not character.isspace()]
+            if len(places) != len(glyphs.all):
+                return [[] for _ in spans]
+            runs = [(bisect_left(places, start), bisect_left(places, end)) for start, end in spans]
+            return [
+                glyphs.boxes(begin, end, "".join(text[offset] for offset in places[begin:end])) for begin, end in runs
+            ]
+
+    def picture(self, number: int) -> Picture:
+        """Draw a page, in PNG, or in WebP if that is much smaller.
+
+        Raises:
+            UnreadableDocument: The page shows nothing, because it has no area.
+        """
+        with self._page(number) as (page, _):
+            width, height = page.get_size()
+            if not (0 < width < math.inf and 0 < height < math.inf):
+                raise UnreadableDocument(NO_AREA.format(number))
+            scale = min(IMAGE_WIDTH / width, MAX_IMAGE_HEIGHT / height, (MAX_PIXELS / width / height) ** 0.5)
+            image: Image = page.render(scale=scale, may_draw_forms=False).to_pil()
+        image = _without_colours(image)
+        written = BytesIO()
+        image.save(written, "PNG", compress_level=1)
+        if written.tell() <= MAX_PNG_BYTES:
+            return Picture(written.getvalue(), "image/png", *image.size)
+        written = BytesIO()
+        image.save(written, "WEBP", quality=75, method=0)
+        return Picture(written.getvalue(), "image/webp", *image.size)
+
+    def _shown(self, page: Any, characters: Any) -> Visible:
+        return as_read(self._pdfium.raw, characters, visible(self._pdfium.raw, page, characters))
+
+    @contextmanager
+    def _page(self, number: int) -> Iterator[tuple[Any, Any]]:
+        try:
+            page = self._document[number - 1]
+            if self._has_written_annotations(page):
+                # Annotations become part of the page: PDFium extracts no text of theirs.
+                self._pdfium.raw.FPDFPage_Flatten(page, self._pdfium.raw.FLAT_NORMALDISPLAY)
+                page.close()
+                page = self._document[number - 1]
+            characters = page.get_textpage()
+        except self._pdfium.PdfiumError:
+            raise UnreadableDocument(DAMAGED.format("pdf", f"page {number}")) from None
+        try:
+            yield page, characters
+        finally:
+            characters.close()
+            page.close()
+
+    def _has_written_annotations(self, page: Any) -> bool:
+        """Whether a page has fields of a form, or text that was written on it."""
+        raw = self._pdfium.raw
+        written = {raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP}
+        for index in range(raw.FPDFPage_GetAnnotCount(page)):
+            annotation = raw.FPDFPage_GetAnnot(page, index)
+            kind = raw.FPDFAnnot_GetSubtype(annotation)
+            raw.FPDFPage_CloseAnnot(annotation)
+            if kind in written:
+                return True
+        return False
+
+
+def _without_colours(image: "Image") -> "Image":
+    """Return a page in shades of grey if it has no colours, which takes a third of the bytes."""
+    from PIL import ImageChops  # noqa: PLC0415 - pages are drawn by one function only
+
+    red, green, blue = image.split()
+    grey = not ImageChops.difference(red, green).getbbox() and not ImageChops.difference(green, blue).getbbox()
+    return red if grey else image

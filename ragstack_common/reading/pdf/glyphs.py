@@ -1,0 +1,64 @@
+"""Where the characters of a page's text are on its picture."""
+
+from ctypes import byref, c_int
+from itertools import accumulate
+from typing import Any, Final
+
+from ragstack_common.reading.pdf.geometry import Box, Rectangle, rectangles
+from ragstack_common.reading.pdf.order import ON_THE_LINE
+from ragstack_common.reading.pdf.text import CONTROLS, HYPHENATION
+from ragstack_common.reading.pdf.visible import CODE_OF_HYPHEN, HYPHEN, UNKNOWN, Visible
+
+_UNITS: Final = 1_000_000
+"""Width and height of the device to which places on a page are converted: PDFium rounds to its pixels."""
+
+
+class Glyphs:
+    """The characters of a page that are not white space, each with its place in PDFium's list.
+
+    The page's text has the same ones: cleaning changes white space, and hyphens at the ends of lines.
+    """
+
+    def __init__(self, raw: Any, page: Any, characters: Any, shown: Visible) -> None:
+        self._raw, self._page, self._characters = raw, page, characters
+        kept = CONTROLS.sub(" ", HYPHENATION.sub(lambda found: " " * len(found[0]), shown.text))
+        # PDFium joins hyphenated lines.
+        lines = accumulate(character in f"\n{HYPHEN}" for character in shown.text)
+        self.all = [each for each in zip(kept, shown.units, lines, strict=False) if not each[0].isspace()]
+
+    def boxes(self, begin: int, end: int, shown: str) -> list[Box]:
+        """Return the boxes of a run, one for each line; none if it is not certain that they are those of the text."""
+        found: list[Rectangle] = []
+        last: tuple[int, Rectangle] | None = None
+        for (character, unit, line), expected in zip(self.all[begin:end], shown, strict=True):
+            index = self._raw.FPDFText_GetCharIndexFromTextIndex(self._characters, unit)
+            if index < 0 or not self._is(index, character) or expected != character.replace(HYPHEN, "-"):
+                return []
+            ink, body = rectangles(self._raw, self._characters, index)
+            if last is not None and last[0] == line and last[1].is_beside(body):
+                found[-1] = found[-1].joined(ink)
+            else:
+                found.append(ink)
+            last = line, body
+        return [box for box in map(self._shown, found) if box.width and box.height]
+
+    def _is(self, index: int, character: str) -> bool:
+        code = self._raw.FPDFText_GetUnicode(self._characters, index)
+        if character == HYPHEN:
+            return bool(code == CODE_OF_HYPHEN)
+        if character == UNKNOWN:
+            return not code
+        character = character.translate(ON_THE_LINE)
+        if character in "()[]":
+            return chr(code) in "()[]"  # in text from right to left, they are mirrored
+        return bool(code == int.from_bytes(character.encode("utf-16-le")[:2], "little"))
+
+    def _shown(self, rectangle: "Rectangle") -> Box:
+        """Return a rectangle of the page as a part of its picture, which can be turned and cut."""
+        x, y = c_int(), c_int()
+        corners = []
+        for corner in ((rectangle.left, rectangle.bottom), (rectangle.right, rectangle.top)):
+            self._raw.FPDF_PageToDevice(self._page, 0, 0, _UNITS, _UNITS, 0, *corner, byref(x), byref(y))
+            corners.append([min(max(each.value / _UNITS, 0.0), 1.0) for each in (x, y)])
+        (left, right), (top, bottom) = map(sorted, zip(*corners, strict=True))
+        return Box(left, top, right - left, bottom - top)

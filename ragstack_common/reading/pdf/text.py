@@ -1,0 +1,74 @@
+"""The text of a page: its lines and paragraphs."""
+
+import re
+from collections.abc import Sequence
+from ctypes import byref, c_double
+from itertools import accumulate, pairwise
+from statistics import median_low
+from typing import Any, Final, NamedTuple
+
+from ragstack_common.reading.pdf.order import ON_THE_LINE
+from ragstack_common.reading.pdf.visible import HYPHEN, LINE_END, Visible
+
+PARAGRAPH_GAP: Final = 1.3
+"""Distance of two lines above which a paragraph ends, as a multiple of the usual distance on the page."""
+
+SAME_SIZE: Final = 0.1
+"""Relative difference of font sizes up to which two lines can belong to one paragraph."""
+
+SAME_LINE: Final = 0.6
+"""Distance of the baselines of two parts of one line, at most, as a share of the font size."""
+
+HYPHENATION: Final = re.compile(f"(?<=[^\\W\\d_])(?:{HYPHEN}|[\u2010\u00ad]\r?\n)(?=[^\\W\\d_])")
+"""A hyphen at the end of a line within a word. PDFium knows only the one of ASCII, and joins its lines."""
+
+CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f]")
+
+
+def paragraphs(raw: Any, page: Any, shown: Visible) -> str:
+    """Return the lines of a page, with an empty line between paragraphs."""
+    lines = shown.text.split(LINE_END)
+    if not shown.is_listed:
+        return "\n".join(lines)
+    offsets = accumulate((len(line) + len(LINE_END) for line in lines[:-1]), initial=0)
+    places = [_place(raw, page, shown.units, offset, line) for offset, line in zip(offsets, lines, strict=True)]
+    # PDFium joins hyphenated lines, so a line can end lower than it begins.
+    gaps = [before.end - after.start for before, after in pairwise(places)]
+    usual = median_low([gap for gap in gaps if gap > 0] or [0.0])
+    joined = lines[:1]
+    for gap, (before, after), line in zip(gaps, pairwise(places), lines[1:], strict=True):
+        if before.is_continued_by(after):
+            is_apart = ord(joined[-1][-1:] or " ") in ON_THE_LINE or line[:1].isspace()
+            joined[-1] += line if is_apart else f" {line}"
+            continue
+        ends = gap > PARAGRAPH_GAP * usual or abs(before.font_size - after.font_size) > SAME_SIZE * before.font_size
+        joined.append("\n" + line if ends else line)
+    return "\n".join(joined)
+
+
+class _Place(NamedTuple):
+    """The heights of the baseline at the start and end of a line, its font size, and where its ends are."""
+
+    start: float
+    end: float
+    font_size: float
+    left: float
+    right: float
+
+    def is_continued_by(self, other: "_Place") -> bool:
+        """Whether the other line is the rest of this one: PDFium divides a line after digits far above it."""
+        return abs(self.end - other.start) < SAME_LINE * self.font_size and 0 < other.left - self.right < self.font_size
+
+
+def _place(raw: Any, page: Any, units: Sequence[int], offset: int, line: str) -> _Place:
+    first, last = units[offset], units[offset + max(0, len(line.rstrip()) - 1)]
+    left, right, start, end = c_double(), c_double(), c_double(), c_double()
+    raw.FPDFText_GetCharOrigin(page, first, byref(left), byref(start))
+    raw.FPDFText_GetCharOrigin(page, last, byref(right), byref(end))
+    return _Place(start.value, end.value, raw.FPDFText_GetFontSize(page, first), left.value, right.value)
+
+
+def cleaned(text: str) -> str:
+    """Return a text without hyphens at the ends of lines and without control characters."""
+    joined = HYPHENATION.sub("", text).replace(HYPHEN, "-")
+    return CONTROLS.sub(" ", joined)

@@ -1,0 +1,367 @@
+"""The text of workbooks: what each sheet shows, as one table for each sheet.
+
+A cell has the text that the sheet shows: see ``number_formats``. A merged cell has its text in each of its rows and
+columns. Hidden sheets, rows and columns are left out, except rows that a filter hides at the moment. Columns and rows
+without text are left out.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from xml.etree import ElementTree as ET
+
+from ragstack_common.reading import markdown
+from ragstack_common.reading.office_package import OfficePackage, local
+from ragstack_common.reading.sheets.number_formats import BUILT_IN, GENERAL, shown, shown_text
+
+if TYPE_CHECKING:
+    import xlrd  # type: ignore[import-untyped]
+
+_REFERENCE: Final = re.compile(r"([A-Z]+)(\d+)")
+_MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+)(\d+):([A-Z]+)(\d+)[\"']")
+_FILTERED: Final = re.compile(rb"<(?:\w+:)?(?:filterColumn|filters|customFilters)[\s>]")
+_BETWEEN: Final = "\x1f"
+_ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_BLOCK: Final = 1 << 20
+_LONGEST_ELEMENT: Final = 512
+
+
+@dataclass
+class Sheet:
+    """The visible cells of a sheet.
+
+    Attributes:
+        name: As on its tab.
+        rows: The texts of each row that has some, joined, with the columns that they are in.
+        notes: Texts of boxes that lie on the sheet.
+    """
+
+    name: str
+    rows: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _columns: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
+
+    def add(self, cells: Mapping[int, str]) -> None:
+        """Add a row: texts by their column, in order of the columns."""
+        # Most rows have the same columns, which are kept once: a million rows take 200 bytes each and their texts.
+        columns = tuple(cells)
+        self.rows.append((self._columns.setdefault(columns, columns), _BETWEEN.join(cells.values())))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of Markdown: a heading, texts above the table, the table, and other texts."""
+        yield f"## {markdown.one_line(self.name)}"
+        used = sorted({column for columns in self._columns for column in columns})
+        rows = iter(self.rows)
+        header = None
+        for columns, joined in rows:
+            texts = joined.split(_BETWEEN)
+            # A title above the table, in one cell or merged across it.
+            if len(used) > 1 and len(set(texts)) == 1 and (len(texts) == 1 or len(texts) == len(used)):
+                yield from ("", markdown.one_line(texts[0]))
+                continue
+            header = (columns, joined)
+            break
+        if header is not None:
+            yield ""
+            places = {column: place for place, column in enumerate(used)}
+            yield _line(header, places)
+            yield markdown.row(["---"] * len(used))
+            for each in rows:
+                yield _line(each, places)
+        for note in self.notes:
+            yield from ("", markdown.one_line(note))
+
+
+def _line(row: tuple[Sequence[int], str], places: Mapping[int, int]) -> str:
+    cells = [""] * len(places)
+    for column, text in zip(row[0], row[1].split(_BETWEEN), strict=True):
+        cells[places[column]] = markdown.cell(text)
+    return markdown.row(cells)
+
+
+def text(sheets: Iterable[Sheet]) -> str:
+    """Return the Markdown of a workbook; empty if no sheet has text."""
+    return "\n\n".join("\n".join(sheet.lines()) for sheet in sheets if sheet.rows or sheet.notes)
+
+
+class _Merged:
+    """The merged cells of a sheet, row by row."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int, int, int]]) -> None:
+        self._begins: dict[int, list[tuple[int, int, int]]] = {}
+        for first_row, last_row, first_column, last_column in ranges:
+            self._begins.setdefault(first_row, []).append((last_row, first_column, last_column))
+        self._rows = sorted(self._begins)
+        self._open: list[tuple[int, int, int, str]] = []
+
+    def fill(self, number: int, cells: dict[int, str]) -> dict[int, str]:
+        """Return a row with the texts of merged cells, in order of the columns; rows come in order."""
+        if not self._rows and not self._open:
+            return cells
+        own = bool(cells)
+        self._open = [each for each in self._open if each[0] >= number]
+        above = self._open.copy()
+        while self._rows and self._rows[0] <= number:
+            for last_row, first, last in self._begins.pop(self._rows.pop(0)):
+                if last_row >= number and (value := cells.get(first)):
+                    self._open.append((last_row, first, last, value))
+        if not own:  # a row of nothing but the rest of merged cells
+            return cells
+        for _, first, last, value in [*above, *self._open[len(above) :]]:
+            for column in range(first, last + 1):
+                cells.setdefault(column, value)
+        return dict(sorted(cells.items()))
+
+
+class XlsxWorkbook:
+    """A workbook in Office Open XML.
+
+    Raises:
+        UnreadableDocument: It is damaged or hostile.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._package = OfficePackage(data, "xlsx")
+        self._main = self._package.main_part()
+        self._links = self._package.links(self._main)
+        workbook = self._package.root(self._main)
+        properties = workbook.find("workbookPr")
+        self._since_1904 = properties is not None and properties.get("date1904") in ("1", "true")
+        self._formats = self._cell_formats()
+        self._strings = [*self._shared_strings()]
+        self._listed = [
+            (sheet.get("name", ""), link.target)
+            for sheet in workbook.iter("sheet")
+            if sheet.get("state", "visible") == "visible"
+            and (link := self._links.get(sheet.get("id", "")))
+            and link.kind == "worksheet"
+        ]
+
+    def sheets(self) -> Iterator[Sheet]:
+        """Yield the visible sheets."""
+        for name, part in self._listed:
+            if self._package.has(part):
+                yield self._sheet(name, part)
+
+    def _part(self, kind: str) -> str | None:
+        found = (link.target for link in self._links.values() if link.kind == kind and self._package.has(link.target))
+        return next(found, None)
+
+    def _cell_formats(self) -> list[str]:
+        part = self._part("styles")
+        if part is None:
+            return []
+        styles = self._package.root(part)
+        own = {int(each.get("numFmtId", 0)): each.get("formatCode", GENERAL) for each in styles.iter("numFmt")}
+        own = BUILT_IN | own
+        cells = styles.find("cellXfs")
+        return [own.get(int(each.get("numFmtId", 0)), GENERAL) for each in cells or ()]
+
+    def _shared_strings(self) -> Iterator[str]:
+        part = self._part("sharedStrings")
+        if part is None:
+            return
+        for element in self._package.elements(part):
+            if local(element.tag) == "si":
+                yield _rich_text(element)
+                element.clear()
+
+    def _sheet(self, name: str, part: str) -> Sheet:
+        sheet = Sheet(name)
+        merged, is_filtered = self._end_of_sheet(part)
+        hidden: list[range] = []
+        number = 0
+        for element in self._package.elements(part):
+            tag = local(element.tag)
+            if tag == "col" and element.get("hidden") in ("1", "true"):
+                hidden.append(range(int(element.get("min", 1)), int(element.get("max", 1)) + 1))
+            elif tag == "row":
+                number = int(element.get("r") or number + 1)
+                is_shown = is_filtered or element.get("hidden") not in ("1", "true")
+                cells = merged.fill(number, self._cells(element)) if is_shown else {}
+                visible = {
+                    column: value for column, value in cells.items() if not any(column in each for each in hidden)
+                }
+                if visible:
+                    sheet.add(visible)
+                element.clear()
+        sheet.notes += self._boxes(part)
+        return sheet
+
+    def _end_of_sheet(self, part: str) -> tuple[_Merged, bool]:
+        """Return what the file says after the rows, but decides how they are read."""
+        ranges, is_filtered, before = [], False, b""
+        with self._package.open(part) as stream:
+            while block := stream.read(_BLOCK):
+                searched = before + block
+                ranges += _MERGED.findall(searched)
+                is_filtered = is_filtered or bool(_FILTERED.search(searched))
+                before = searched[-_LONGEST_ELEMENT:]
+        found = {
+            (int(top), int(bottom), _column(left.decode()), _column(right.decode()))
+            for left, top, right, bottom in ranges
+        }
+        return _Merged(found), is_filtered
+
+    def _cells(self, row: ET.Element) -> dict[int, str]:
+        cells: dict[int, str] = {}
+        column = 0
+        for element in row:
+            if local(element.tag) != "c":
+                continue
+            reference = _REFERENCE.match(element.get("r", ""))
+            column = _column(reference[1]) if reference else column + 1
+            value = self._value(element)
+            if value.strip():
+                cells[column] = value.replace(_BETWEEN, " ")
+        return cells
+
+    def _value(self, element: ET.Element) -> str:
+        kind = element.get("t", "n")
+        if kind == "inlineStr":
+            inline = next((each for each in element if local(each.tag) == "is"), None)
+            written = "" if inline is None else _rich_text(inline)
+        else:
+            value = next((each.text for each in element if local(each.tag) == "v"), None)
+            if value is None:
+                return ""
+            if kind == "b":
+                return "TRUE" if value.strip() in ("1", "true") else "FALSE"
+            if kind in ("n", "d"):
+                return self._number(value, element) if kind == "n" else value.replace("T", " ")
+            if kind == "s":
+                place = int(value)
+                written = self._strings[place] if 0 <= place < len(self._strings) else ""
+            else:
+                written = value if kind == "e" else _unescaped(value)
+        code = self._format(element)
+        return shown_text(written, code) if "@" in code and code != "@" else written
+
+    def _number(self, value: str, element: ET.Element) -> str:
+        try:
+            return shown(float(value), self._format(element), since_1904=self._since_1904)
+        except ValueError:
+            return value
+
+    def _format(self, element: ET.Element) -> str:
+        style = int(element.get("s", 0))
+        return self._formats[style] if style < len(self._formats) else GENERAL
+
+    def _boxes(self, part: str) -> Iterator[str]:
+        """Yield the texts of shapes on a sheet."""
+        for link in self._package.links(part).values():
+            if link.kind != "drawing" or not self._package.has(link.target):
+                continue
+            for body in self._package.root(link.target).iter("txBody"):
+                paragraphs = ("".join(each.text or "" for each in paragraph.iter("t")) for paragraph in body.iter("p"))
+                if written := " ".join(filter(None, paragraphs)).strip():
+                    yield written
+
+
+def _rich_text(element: ET.Element) -> str:
+    """Return a text of several runs, without its phonetic guide."""
+    written = ""
+    for child in element:
+        tag = local(child.tag)
+        if tag == "t":
+            written += child.text or ""
+        elif tag == "r":
+            run = "".join(each.text or "" for each in child if local(each.tag) == "t")
+            place = next((each.get("val") for each in child.iter() if local(each.tag) == "vertAlign"), None)
+            if place == "superscript":
+                run = markdown.raised(run, written)
+            elif place == "subscript":
+                run = markdown.lowered(run)
+            written += run
+    return _unescaped(written)
+
+
+def _unescaped(written: str) -> str:
+    """Replace characters that XML cannot hold, which the format writes as _x000D_."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), written) if "_x" in written else written
+
+
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+class XlsWorkbook:
+    """A workbook of Excel 97 to 2003."""
+
+    def __init__(self, data: bytes) -> None:
+        import io  # noqa: PLC0415
+
+        import xlrd  # noqa: PLC0415 - rarely needed
+
+        self._types = xlrd
+        try:
+            self._book: xlrd.Book = xlrd.open_workbook(file_contents=data, formatting_info=True, logfile=io.StringIO())
+        except xlrd.XLRDError:
+            raise
+        except (AssertionError, IndexError, KeyError, TypeError, UnicodeDecodeError, ValueError):
+            # Formats are damaged more often than cells.
+            self._book = xlrd.open_workbook(file_contents=data, logfile=io.StringIO())
+
+    def sheets(self) -> Iterator[Sheet]:
+        """Yield the visible sheets."""
+        for source in self._book.sheets():
+            if source.visibility == 0:
+                yield self._sheet(source)
+
+    def _sheet(self, source: "xlrd.sheet.Sheet") -> Sheet:
+        sheet = Sheet(source.name)
+        merged = _Merged((top, bottom - 1, left, right - 1) for top, bottom, left, right in source.merged_cells)
+        hidden_columns = {number for number, each in source.colinfo_map.items() if each.hidden}
+        for number in range(source.nrows):
+            info = source.rowinfo_map.get(number)
+            if info is not None and info.hidden:
+                continue
+            cells = {
+                column: value
+                for column, found in enumerate(source.row(number))
+                if (value := self._value(source, number, column, found)).strip()
+            }
+            visible = {
+                column: value for column, value in merged.fill(number, cells).items() if column not in hidden_columns
+            }
+            if visible:
+                sheet.add(visible)
+        return sheet
+
+    def _value(self, source: Any, row: int, column: int, found: "xlrd.sheet.Cell") -> str:
+        types = self._types
+        if found.ctype == types.XL_CELL_BOOLEAN:
+            return "TRUE" if found.value else "FALSE"
+        if found.ctype == types.XL_CELL_ERROR:
+            return str(types.error_text_from_code.get(found.value, ""))
+        code = self._format(found)
+        if found.ctype in (types.XL_CELL_NUMBER, types.XL_CELL_DATE):
+            return shown(float(found.value), code, since_1904=bool(self._book.datemode))
+        written = self._rich_text(source, row, column, str(found.value))
+        return shown_text(written, code) if "@" in code and code != "@" else written
+
+    def _format(self, found: "xlrd.sheet.Cell") -> str:
+        if not self._book.formatting_info or found.xf_index is None:
+            return "yyyy-mm-dd" if found.ctype == self._types.XL_CELL_DATE else GENERAL
+        key = self._book.xf_list[found.xf_index].format_key
+        return BUILT_IN.get(key) or self._book.format_map[key].format_str
+
+    def _rich_text(self, source: Any, row: int, column: int, written: str) -> str:
+        """Keep characters above and below the line apart."""
+        if not self._book.formatting_info:
+            return written
+        runs = source.rich_text_runlist_map.get((row, column))
+        if not runs:
+            return written
+        parts, ends = written[: runs[0][0]], [start for start, _ in runs[1:]] + [len(written)]
+        for (start, font), end in zip(runs, ends, strict=True):
+            part = written[start:end]
+            escapement = self._book.font_list[font].escapement
+            parts += (part, markdown.raised(part, parts), markdown.lowered(part))[
+                escapement if escapement in (1, 2) else 0
+            ]
+        return parts

@@ -1,0 +1,417 @@
+"""The text of Word documents as Word shows it, in Markdown.
+
+All visible text is read in order: of text boxes, fields, notes, content controls, tracked insertions and moves, and of
+headers and footers once. Deleted and hidden text and comments are left out.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from xml.etree.ElementTree import Element
+
+from ragstack_common.reading import lists, markdown
+from ragstack_common.reading.html import pages
+from ragstack_common.reading.markdown import Blocks
+from ragstack_common.reading.office_package import OfficePackage
+from ragstack_common.reading.word import symbols
+from ragstack_common.reading.word.formulas import formula
+from ragstack_common.reading.word.numbering import BULLET, Numbering
+from ragstack_common.reading.word.styles import Styles, flag, val, vertical_place
+
+_LEFT_OUT: Final = frozenset({
+    "annotationRef", "bookmarkEnd", "bookmarkStart", "commentReference", "continuationSeparator", "del",
+    "delInstrText", "delText", "footnoteRef", "endnoteRef", "instrText", "moveFrom", "pPr", "proofErr", "rPr",
+    "sdtEndPr", "sdtPr", "sectPr", "separator", "softHyphen", "tblGrid", "tblPr", "tcPr", "trPr",
+})  # fmt: skip
+_BLOCKS: Final = frozenset({"p", "tbl", "altChunk"})
+_HEADING_ID: Final = re.compile(r"(?:Heading ?([1-9])|Title)$")
+_PAGE_FIELD: Final = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES|PAGEREF)\b", re.IGNORECASE)
+_CHARACTERS: Final = {"t": "", "tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+"""The text of parts of a run; empty for their own."""
+
+_SPACES: Final = re.compile(r"[ \t\u00a0]+")
+_MAX_DEPTH: Final = 200
+
+
+def read(data: bytes) -> str:
+    """Return the text of a document.
+
+    Raises:
+        UnreadableDocument: It is damaged or hostile.
+    """
+    return _Document(OfficePackage(data, "docx")).text()
+
+
+@dataclass
+class _Paragraph:
+    """The text of a paragraph in parts that are on the line (0), above (1) or below it (2)."""
+
+    parts: list[tuple[str, int]] = field(default_factory=list)
+
+    def add(self, text: str, place: int = 0) -> None:
+        if not text:
+            return
+        if self.parts and self.parts[-1][1] == place:
+            self.parts[-1] = (self.parts[-1][0] + text, place)
+        else:
+            self.parts.append((text, place))
+
+    def __str__(self) -> str:
+        written = ""
+        for text, place in self.parts:
+            written += (text, markdown.raised(text, written), markdown.lowered(text))[place]
+        return "\n".join(_SPACES.sub(" ", line).strip() for line in written.split("\n")).strip("\n")
+
+
+class _Document:
+    """A document that is being read."""
+
+    def __init__(self, package: OfficePackage) -> None:
+        self._package = package
+        self._main = package.main_part()
+        self._links = package.links(self._main)
+        self._styles = Styles(self._linked("styles"))
+        self._numbering = Numbering(self._linked("numbering"), self._styles.lists)
+        settings = self._linked("settings")
+        self._has_even = settings is not None and settings.find("evenAndOddHeaders") is not None
+        self._notes = {kind: self._note_texts(f"{kind}s") for kind in ("footnote", "endnote")}
+        self._noted: dict[tuple[str, str], str] = {}
+        self._waiting_notes: list[tuple[str, str, str]] = []
+        self._counts = {"footnote": 0, "endnote": 0}
+        self._note_styles = {"footnote": "decimal", "endnote": "lowerRoman"}
+        self._fields: list[list[str]] = []
+        """Open fields, the innermost last: ``code`` or ``result``, and the code."""
+
+        self._boxes: list[Element] = []
+        self._carried = _Paragraph()
+        self._part = self._main
+        self._depth = 0
+
+    def text(self) -> str:
+        """Return the text of the whole document."""
+        root = self._package.root(self._main)
+        body = root.find("body")
+        if body is None:
+            return ""
+        self._read_note_styles(root)
+        blocks = Blocks()
+        for text in self._around(root, "header"):
+            blocks.paragraph(text)
+        self._write(body, blocks)
+        self._write_notes(blocks)
+        for text in self._around(root, "footer"):
+            blocks.paragraph(text)
+        return str(blocks)
+
+    def _linked(self, kind: str) -> Element | None:
+        part = next((link.target for link in self._links.values() if link.kind == kind), None)
+        return self._package.root(part) if part and self._package.has(part) else None
+
+    def _note_texts(self, kind: str) -> dict[str, Element]:
+        root = self._linked(kind)
+        return (
+            {}
+            if root is None
+            else {each.get("id", ""): each for each in root if each.get("type", "normal") == "normal"}
+        )
+
+    def _read_note_styles(self, root: Element) -> None:
+        for kind in self._note_styles:
+            for properties in root.iter(f"{kind}Pr"):
+                if style := val(properties.find("numFmt")):
+                    self._note_styles[kind] = style
+
+    def _around(self, root: Element, kind: str) -> list[str]:
+        """Return the texts of the headers or footers that some page shows, each once."""
+        texts: dict[str, None] = {}
+        for section in root.iter("sectPr"):
+            has_first = flag(section, "titlePg")
+            for reference in section.findall(f"{kind}Reference"):
+                which = reference.get("type", "default")
+                link = self._links.get(reference.get("id", ""))
+                if (which == "first" and not has_first) or (which == "even" and not self._has_even) or link is None:
+                    continue
+                if self._package.has(link.target):
+                    blocks = Blocks()
+                    with_links, self._links, self._part = self._links, self._package.links(link.target), link.target
+                    self._write(self._package.root(link.target), blocks)
+                    self._links, self._part = with_links, self._main
+                    texts |= dict.fromkeys(each for each in str(blocks).split("\n\n") if each.strip())
+        return [*texts]
+
+    def _write(self, parent: Element, blocks: Blocks) -> None:
+        """Write the blocks of a body, a cell, a text box or a note."""
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise RecursionError
+        for each in _blocks_of(parent):
+            if each.tag == "p":
+                self._write_paragraph(each, blocks)
+            elif each.tag == "tbl":
+                self._write_table(each, blocks)
+            else:
+                self._write_other_file(each, blocks)
+            while self._boxes:
+                self._write(self._boxes.pop(0), blocks)
+        self._depth -= 1
+
+    def _write_paragraph(self, paragraph: Element, blocks: Blocks) -> None:
+        properties = paragraph.find("pPr")
+        mark = properties.find("rPr") if properties is not None else None
+        self._read_runs(paragraph, self._carried)
+        frame = properties.find("framePr") if properties is not None else None
+        is_joined = mark is not None and (mark.find("del") is not None or mark.find("moveFrom") is not None)
+        if is_joined or (frame is not None and frame.get("dropCap", "none") != "none"):
+            return  # the next paragraph continues it
+        text, self._carried = str(self._carried), _Paragraph()
+        level, number, list_level = self._kind(properties)
+        # A paragraph without text has no number, unless it holds a picture.
+        if not text.strip():
+            return
+        label = self._numbering.next(number, list_level) if number else ""
+        if level is not None:
+            self._write_notes(blocks)
+            blocks.heading(level, text if label in ("", BULLET) else f"{label} {text}")
+        elif label:
+            blocks.item(label, text, 2 * list_level)
+        else:
+            blocks.paragraph(text)
+
+    def _kind(self, properties: Element | None) -> tuple[int | None, str | None, int]:
+        """Return the level of a heading, and the list of a paragraph with its level in it."""
+        style = (val(properties.find("pStyle")) if properties is not None else None) or self._styles.default
+        level = number = list_level = None
+        if style not in self._styles and (named := _HEADING_ID.match(style or "")):  # a file without its styles
+            level = int(named[1] or 1)
+        for name, each in self._styles.chain(style):
+            level = each.level if level is None else level
+            if number is None and each.list is not None:
+                number = each.list
+                linked = self._numbering.levels_of_styles.get(name)
+                list_level = linked[1] if linked else each.list_level
+        if properties is not None:
+            if outline := val(properties.find("outlineLvl")):
+                level = int(outline) + 1
+            own = properties.find("numPr")
+            if own is not None:
+                number = val(own.find("numId")) or number
+                list_level = int(val(own.find("ilvl")) or list_level or 0)
+        if level is not None and level > 9:  # noqa: PLR2004 - body text
+            level = None
+        return level, number if number != "0" else None, list_level or 0
+
+    def _read_runs(self, parent: Element, paragraph: _Paragraph) -> None:
+        """Add the visible text of runs to a paragraph."""
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise RecursionError
+        for each in parent:
+            name = each.tag
+            if name == "r":
+                self._read_run(each, paragraph)
+            elif name in ("oMath", "oMathPara"):
+                paragraph.add(formula(each))
+            elif name == "AlternateContent":
+                self._read_runs(_alternative(each), paragraph)
+            elif name not in _LEFT_OUT and not (name == "fldSimple" and self._is_number_of_page(each.get("instr", ""))):
+                self._read_runs(each, paragraph)
+        self._depth -= 1
+
+    def _read_run(self, run: Element, paragraph: _Paragraph) -> None:
+        properties = run.find("rPr")
+        style = val(properties.find("rStyle")) if properties is not None else None
+        hidden, place = flag(properties, "vanish"), vertical_place(properties)
+        for _, each in self._styles.chain(style):
+            hidden = each.is_hidden if hidden is None else hidden
+            place = each.place if place is None else place
+        for each in run:
+            self._read_run_part(each, paragraph, hidden=bool(hidden), place=place or 0)
+
+    def _read_run_part(self, each: Element, paragraph: _Paragraph, *, hidden: bool, place: int) -> None:
+        name = each.tag
+        if name == "fldChar":
+            self._read_field(each, paragraph)
+        elif name == "instrText" and self._fields:
+            self._fields[-1][1] += each.text or ""
+        elif name in _LEFT_OUT or hidden or any(map(self._is_hidden, self._fields)):
+            pass
+        elif name in _CHARACTERS:
+            paragraph.add(_CHARACTERS[name] or each.text or "", place)
+        elif name in ("sym", "ruby"):
+            paragraph.add(self._ruby(each) if name == "ruby" else symbols.character(each), place)
+        elif name in ("footnoteReference", "endnoteReference"):
+            self._refer(each, name.removesuffix("Reference"), paragraph)
+        elif name == "AlternateContent":
+            for part in _alternative(each):
+                self._read_run_part(part, paragraph, hidden=hidden, place=place)
+        elif name in ("drawing", "pict", "object"):
+            self._read_drawing(each, paragraph)
+
+    def _ruby(self, element: Element) -> str:
+        """Return a text with its reading in parentheses."""
+        base, reading = _Paragraph(), _Paragraph()
+        for name, into in (("rubyBase", base), ("rt", reading)):
+            if (found := element.find(name)) is not None:
+                self._read_runs(found, into)
+        return f"{base}({reading})" if str(reading) else str(base)
+
+    def _is_number_of_page(self, code: str) -> bool:
+        """Whether a field shows the number of a page, in a header or footer."""
+        return self._part != self._main and bool(_PAGE_FIELD.match(code))
+
+    def _is_hidden(self, opened: Sequence[str]) -> bool:
+        state, code = opened
+        return state == "code" or self._is_number_of_page(code)
+
+    def _read_field(self, each: Element, paragraph: _Paragraph) -> None:
+        kind = each.get("fldCharType")
+        if kind == "begin":
+            box = each.find("ffData/checkBox")
+            if box is not None:
+                checked = flag(box, "checked")
+                paragraph.add("[x]" if (flag(box, "default") if checked is None else checked) else "[ ]")
+            self._fields.append(["code", ""])
+        elif kind == "separate" and self._fields:
+            self._fields[-1][0] = "result"
+        elif kind == "end" and self._fields:
+            self._fields.pop()
+
+    def _refer(self, each: Element, kind: str, paragraph: _Paragraph) -> None:
+        """Add the number of a note, and keep the note for the end of the section."""
+        own = each.get("id", "")
+        if own not in self._notes[kind]:
+            return
+        if (kind, own) not in self._noted:
+            if each.get("customMarkFollows") in ("1", "true"):
+                mark = ""
+            else:
+                self._counts[kind] += 1
+                mark = lists.label(self._counts[kind], self._note_styles[kind])
+            self._noted[kind, own] = mark
+            self._waiting_notes.append((kind, own, mark))
+        paragraph.add(self._noted[kind, own], 1)
+
+    def _write_notes(self, blocks: Blocks) -> None:
+        """Write the notes that were referred to since the last heading."""
+        while self._waiting_notes:
+            kind, own, mark = self._waiting_notes.pop(0)
+            note = Blocks()
+            part, links = self._part, self._links
+            carried, self._carried = self._carried, _Paragraph()
+            self._write(self._notes[kind][own], note)
+            self._part, self._links, self._carried = part, links, carried
+            if str(note):
+                blocks.paragraph(f"{markdown.raised(mark, '')} {note}".strip())
+
+    def _read_drawing(self, drawing: Element, paragraph: _Paragraph) -> None:
+        """Keep text boxes for the end of the paragraph, and add the texts of diagrams and charts."""
+        waiting = [drawing]
+        while waiting:
+            each = waiting.pop(0)
+            if each.tag == "txbxContent":
+                self._boxes.append(each)
+                continue
+            if each.tag == "AlternateContent":
+                waiting = [*_alternative(each), *waiting]
+                continue
+            if each.tag in ("relIds", "chart"):
+                for text in self._texts_of_part(each.get("dm") or each.get("id") or ""):
+                    paragraph.add(f"\n{text}\n")
+            waiting = [*each, *waiting]
+
+    def _texts_of_part(self, link: str) -> Iterator[str]:
+        found = self._links.get(link)
+        if found is None or found.is_external or not self._package.has(found.target):
+            return
+        for each in self._package.root(found.target).iter("p"):
+            if text := "".join(part.text or "" for part in each.iter("t")).strip():
+                yield text
+
+    def _write_table(self, table: Element, blocks: Blocks) -> None:
+        rows = [row for row in _inside(table, {"tr"}) if not _row_is_gone(row)]
+        cells = [[*_inside(row, {"tc"})] for row in rows]
+        arranges = any(each.find(".//tbl") is not None for row in cells for each in row)
+        if max(map(len, cells), default=0) < 2 or len(rows) < 2 or arranges:  # noqa: PLR2004
+            for row in cells:
+                for each in row:
+                    self._write(each, blocks)
+            return
+        grid: list[list[str]] = []
+        above: dict[int, str] = {}
+        for row, own in zip(rows, cells, strict=True):
+            texts: list[str] = [""] * _span(row.find("trPr"), "gridBefore", 0)
+            for each in own:
+                properties = each.find("tcPr")
+                merged = properties.find("vMerge") if properties is not None else None
+                text = self._cell(each)
+                if merged is not None and merged.get("val", "continue") == "continue":
+                    text = above.get(len(texts), text)
+                for _ in range(_span(properties, "gridSpan", 1)):
+                    if merged is not None:
+                        above[len(texts)] = text
+                    else:
+                        above.pop(len(texts), None)
+                    texts.append(text)
+            grid.append(texts)
+        headers = next((index for index, row in enumerate(rows) if not flag(row.find("trPr"), "tblHeader")), 1)
+        blocks.table(markdown.rectangle(grid, headers))
+
+    def _cell(self, cell: Element) -> str:
+        blocks = Blocks()
+        carried, self._carried = self._carried, _Paragraph()
+        boxes, self._boxes = self._boxes, []
+        self._write(cell, blocks)
+        self._carried, self._boxes = carried, boxes
+        return markdown.one_line(str(blocks))
+
+    def _write_other_file(self, chunk: Element, blocks: Blocks) -> None:
+        """Write a file of another format within the document."""
+        link = self._links.get(chunk.get("id", ""))
+        if link is None or link.is_external or not self._package.has(link.target):
+            return
+        with self._package.open(link.target) as part:
+            data = part.read()
+        name = link.target.lower()
+        if name.endswith((".htm", ".html", ".xhtml", ".mht", ".mhtml")):
+            blocks.written(pages.read(data).text)
+        elif name.endswith(".docx"):
+            blocks.written(read(data))
+        elif name.endswith(".txt"):
+            blocks.paragraph(data.decode("utf-8-sig", "replace"))
+
+
+def _blocks_of(parent: Element) -> Iterator[Element]:
+    """Yield the paragraphs, tables and files of a body, also those in content controls and tracked changes."""
+    return _inside(parent, _BLOCKS)
+
+
+def _inside(parent: Element, names: Iterable[str]) -> Iterator[Element]:
+    """Yield elements of some names, through elements that only enclose others."""
+    waiting = [iter(parent)]
+    while waiting:
+        each = next(waiting[-1], None)
+        if each is None:
+            waiting.pop()
+        elif each.tag in names:
+            yield each
+        elif each.tag == "AlternateContent":
+            waiting.append(iter(_alternative(each)))
+        elif each.tag not in _LEFT_OUT and each.tag not in ("tc", "tr", "r"):
+            waiting.append(iter(each))
+
+
+def _alternative(parent: Element) -> Element:
+    """Return the content that Word shows of several: the first that has some."""
+    choices = [each for each in parent if each.tag in ("Choice", "Fallback") and len(each)]
+    return choices[0] if choices else parent
+
+
+def _span(properties: Element | None, name: str, default: int) -> int:
+    count = val(properties.find(name)) if properties is not None else None
+    return max(default, min(int(count), 1000)) if count and count.isdigit() else default
+
+
+def _row_is_gone(row: Element) -> bool:
+    properties = row.find("trPr")
+    return properties is not None and (properties.find("del") is not None or bool(flag(properties, "hidden")))

@@ -1,0 +1,150 @@
+"""Office files, written by hand, so that tests decide about each element."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+TRANSITIONAL: Final = "http://schemas.openxmlformats.org"
+STRICT: Final = "http://purl.oclc.org/ooxml"
+_TYPES: Final = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>'
+
+
+def package(parts: Mapping[str, str | bytes]) -> bytes:
+    """Return a zip file of parts by name."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", _TYPES)
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return written.getvalue()
+
+
+def links(targets: Mapping[str, tuple[str, str]], edition: str = TRANSITIONAL) -> str:
+    """Return a part of relationships: the kind and the target by id."""
+    kinds = (
+        f"{edition}/officeDocument/2006/relationships"
+        if edition == TRANSITIONAL
+        else f"{edition}/officeDocument/relationships"
+    )
+    each = "".join(
+        f'<Relationship Id="{own}" Type="{kinds}/{kind}" Target="{target}"/>' for own, (kind, target) in targets.items()
+    )
+    return f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{each}</Relationships>'
+
+
+def docx(
+    body: str,
+    parts: Mapping[str, tuple[str, str]] | None = None,
+    *,
+    files: Mapping[str, tuple[str, str, bytes]] | None = None,
+    edition: str = TRANSITIONAL,
+) -> bytes:
+    """Return a Word document.
+
+    Args:
+        body: The content of its body.
+        parts: The kind and the XML of other parts, by the id of their relationship: styles, numbering, header.
+        files: The kind, the name and the bytes of other files, by the id of their relationship.
+        edition: Of the standard.
+    """
+    main = edition + ("/wordprocessingml/2006/main" if edition == TRANSITIONAL else "/wordprocessingml/main")
+    related = edition + (
+        "/officeDocument/2006/relationships" if edition == TRANSITIONAL else "/officeDocument/relationships"
+    )
+    spaces = (
+        f'xmlns:w="{main}" xmlns:r="{related}" xmlns:m="{TRANSITIONAL}/officeDocument/2006/math"'
+        ' xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+        ' xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape"'
+        ' xmlns:v="urn:schemas-microsoft-com:vml"'
+    )
+    parts, files = parts or {}, files or {}
+    written: dict[str, str | bytes] = {
+        "_rels/.rels": links({"rId1": ("officeDocument", "word/document.xml")}, edition),
+        "word/document.xml": f"<w:document {spaces}><w:body>{body}</w:body></w:document>",
+    }
+    targets: dict[str, tuple[str, str]] = {}
+    for own, (kind, content) in parts.items():
+        targets[own] = (kind, f"{own}.xml")
+        written[f"word/{own}.xml"] = f"<w:{kind} {spaces}>{content}</w:{kind}>"
+    for own, (kind, name, data) in files.items():
+        targets[own] = (kind, name)
+        written[f"word/{name}"] = data
+    written["word/_rels/document.xml.rels"] = links(targets, edition)
+    return package(written)
+
+
+def p(*runs: str, style: str | None = None, properties: str = "") -> str:
+    """Return a paragraph of runs, or of texts."""
+    styled = f'<w:pStyle w:val="{style}"/>' if style else ""
+    inner = "".join(run if run.startswith("<") else r(run) for run in runs)
+    return f"<w:p><w:pPr>{styled}{properties}</w:pPr>{inner}</w:p>"
+
+
+def r(text: str, properties: str = "") -> str:
+    """Return a run."""
+    return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def xlsx(
+    sheets: Mapping[str, str],
+    *,
+    strings: Sequence[str] = (),
+    formats: Sequence[str] = (),
+    workbook: str = "",
+    states: Mapping[str, str] | None = None,
+    edition: str = TRANSITIONAL,
+) -> bytes:
+    """Return a workbook.
+
+    Args:
+        sheets: The XML of each sheet by name: what is in its element ``worksheet``.
+        strings: The XML of the shared strings.
+        formats: Format codes; style 1 is the first one.
+        workbook: XML before the sheets.
+        states: Of sheets that are hidden.
+        edition: Of the standard.
+    """
+    main = edition + ("/spreadsheetml/2006/main" if edition == TRANSITIONAL else "/spreadsheetml/main")
+    related = edition + (
+        "/officeDocument/2006/relationships" if edition == TRANSITIONAL else "/officeDocument/relationships"
+    )
+    spaces = f'xmlns="{main}" xmlns:r="{related}"'
+    listed = "".join(
+        f'<sheet name="{name}" sheetId="{number}" r:id="s{number}" state="{(states or {}).get(name, "visible")}"/>'
+        for number, name in enumerate(sheets, start=1)
+    )
+    codes = "".join(f'<numFmt numFmtId="{164 + number}" formatCode="{code}"/>' for number, code in enumerate(formats))
+    cells = "".join(f'<xf numFmtId="{164 + number}"/>' for number in range(len(formats)))
+    written: dict[str, str | bytes] = {
+        "_rels/.rels": links({"rId1": ("officeDocument", "xl/workbook.xml")}, edition),
+        "xl/workbook.xml": f"<workbook {spaces}>{workbook}<sheets>{listed}</sheets></workbook>",
+        "xl/styles.xml": f"<styleSheet {spaces}><numFmts>{codes}</numFmts>"
+        f'<cellXfs><xf numFmtId="0"/>{cells}</cellXfs></styleSheet>',
+        "xl/sharedStrings.xml": f"<sst {spaces}>{''.join(f'<si>{each}</si>' for each in strings)}</sst>",
+    }
+    targets = {"st": ("styles", "styles.xml"), "ss": ("sharedStrings", "sharedStrings.xml")}
+    for number, content in enumerate(sheets.values(), start=1):
+        written[f"xl/worksheets/sheet{number}.xml"] = f"<worksheet {spaces}>{content}</worksheet>"
+        targets[f"s{number}"] = ("worksheet", f"worksheets/sheet{number}.xml")
+    written["xl/_rels/workbook.xml.rels"] = links(targets, edition)
+    return package(written)
+
+
+def rows(*values: Sequence[str | float | bool | None]) -> str:
+    """Return the rows of a sheet; texts are written into their cells."""
+    written = ""
+    for number, row in enumerate(values, start=1):
+        cells = ""
+        for place, value in enumerate(row):
+            reference = f'r="{chr(65 + place)}{number}"'
+            if isinstance(value, bool):
+                cells += f'<c {reference} t="b"><v>{int(value)}</v></c>'
+            elif isinstance(value, str) and value.startswith("<c"):
+                cells += value.replace("<c", f"<c {reference}", 1)
+            elif isinstance(value, str):
+                cells += f'<c {reference} t="inlineStr"><is><t>{value}</t></is></c>'
+            elif value is not None:
+                cells += f"<c {reference}><v>{value}</v></c>"
+        written += f'<row r="{number}">{cells}</row>'
+    return f"<sheetData>{written}</sheetData>"
