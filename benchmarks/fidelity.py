@@ -4,9 +4,9 @@ The readers of the index are checked by programs that share no code with them: L
 workbooks, Poppler reads their pages and those of PDF files, and Chromium says what a web page shows. All three come
 from the system: ``apt install libreoffice-writer libreoffice-calc poppler-utils chromium``.
 
-A word is lost if a rendering shows it and the index has it nowhere, not even within other letters: pages divide words at
-the ends of lines. It is added if the index has it and no rendering shows it. Names of sheets, which are not printed, do
-not count, and hyphens neither.
+A word is lost if a rendering shows it and the index has it nowhere, not even within other letters: pages divide words
+at the ends of lines. It is added if the index has it and no rendering shows it. Names of sheets, which are not printed,
+do not count, and hyphens neither.
 
 Run: ``python benchmarks/fidelity.py FOLDER [--list]``. The exit code is 1 if nothing could be compared.
 """

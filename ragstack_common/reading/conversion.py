@@ -1,7 +1,7 @@
 """Read files as text: Markdown, or plain text with a form feed after each page of a PDF."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final, NamedTuple
 
@@ -16,7 +16,6 @@ _FRONT_MATTER: Final = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)?(?:\1|\.\.\.)[
 _FRONT_TITLE: Final = re.compile(r"^title[ \t]*[:=][ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _NOT_SHOWN: Final = re.compile(r"<!--.*?-->|<(script|style|template)\b[^>]*>.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
-_MEMORY_MESSAGES: Final = ("out of memory", "Memory allocation failed")
 
 
 class ReadText(NamedTuple):
@@ -56,10 +55,10 @@ def convert(
         MemoryError: The limits do not allow the memory that the file needs.
         UnreadableDocument: The file is damaged, protected or hostile.
     """
-    reader = _READERS[file_format]()
+    read = _READERS[file_format]()
     try:
         with limits or nullcontext():
-            found = reader.read(data, charset)
+            found = read(data, charset)
     except (UnreadableDocument, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file can raise any
@@ -74,20 +73,18 @@ def too_much_text(file_format: str) -> str:
     return f"The .{file_format} file has more than {MAX_TEXT_CHARACTERS:,} characters of text: split it."
 
 
-class _Pdf:
-    """Reads PDF. Each reader loads its libraries when it is made, before time and memory are limited."""
+_Reader = Callable[[bytes, str | None], ReadText]
 
-    def __init__(self) -> None:
-        import pypdfium2  # noqa: F401, PLC0415
 
-        from ragstack_common.reading.pdf.document import PdfDocument  # noqa: PLC0415
+def _pdf() -> _Reader:
+    import pypdfium2  # noqa: F401, PLC0415
 
-        self._open = PdfDocument
+    from ragstack_common.reading.pdf.document import PdfDocument  # noqa: PLC0415
 
-    def read(self, data: bytes, _: str | None) -> ReadText:
+    def read(data: bytes, _: str | None) -> ReadText:
         pages: list[str] = []
         characters = 0
-        with self._open(data) as document:
+        with PdfDocument(data) as document:
             for number in range(1, len(document) + 1):
                 pages.append(f"{document.text(number)}\f")
                 characters += len(pages[-1])
@@ -95,51 +92,41 @@ class _Pdf:
                     break
         return ReadText("".join(pages))
 
-
-class _Html:
-    """Reads HTML."""
-
-    def __init__(self) -> None:
-        from ragstack_common.reading.html import pages  # noqa: PLC0415
-
-        self._reader = pages
-
-    def read(self, data: bytes, charset: str | None) -> ReadText:
-        return ReadText(*self._reader.read(data, charset))
+    return read
 
 
-class _Word:
-    """Reads docx."""
+def _html() -> _Reader:
+    from ragstack_common.reading.html import pages  # noqa: PLC0415
 
-    def __init__(self) -> None:
-        from ragstack_common.reading.word import document  # noqa: PLC0415
-
-        self._reader = document
-
-    def read(self, data: bytes, _: str | None) -> ReadText:
-        return ReadText(self._reader.read(data))
+    return lambda data, charset: ReadText(*pages.read(data, charset))
 
 
-class _Workbook:
-    """Reads xlsx and xls."""
+def _docx() -> _Reader:
+    from ragstack_common.reading.word import document  # noqa: PLC0415
 
-    def __init__(self, file_format: str) -> None:
-        from ragstack_common.reading.sheets import workbooks  # noqa: PLC0415
-
-        self._reader = workbooks
-        self._book = {"xlsx": workbooks.XlsxWorkbook, "xls": workbooks.XlsWorkbook}[file_format]
-
-    def read(self, data: bytes, _: str | None) -> ReadText:
-        return ReadText(self._reader.text(self._book(data).sheets()))
+    return lambda data, _: ReadText(document.read(data))
 
 
-_READERS: Final[Mapping[str, type]] = {
-    "docx": _Word,
-    "html": _Html,
-    "pdf": _Pdf,
-    "xls": lambda: _Workbook("xls"),  # type: ignore[dict-item]
-    "xlsx": lambda: _Workbook("xlsx"),  # type: ignore[dict-item]
+def _xlsx() -> _Reader:
+    from ragstack_common.reading.sheets import workbooks  # noqa: PLC0415
+
+    return lambda data, _: ReadText(workbooks.text(workbooks.XlsxWorkbook(data).sheets()))
+
+
+def _xls() -> _Reader:
+    from ragstack_common.reading.sheets import workbooks  # noqa: PLC0415
+
+    return lambda data, _: ReadText(workbooks.text(workbooks.XlsWorkbook(data).sheets()))
+
+
+_READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
+    "docx": _docx,
+    "html": _html,
+    "pdf": _pdf,
+    "xls": _xls,
+    "xlsx": _xlsx,
 }
+"""Load the reader of a format with its libraries, before time and memory are limited."""
 
 
 def _markdown(text: str) -> ReadText:

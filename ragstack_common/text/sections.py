@@ -141,7 +141,7 @@ def _after(place: Place, match: re.Match[str]) -> Place:
         # A code span may begin with three backticks.
         return place if fence[0] == "`" and "`" in rest else Place(place.headings, fence)
     level = len(hashes) if hashes else 1 if line[0] == "=" else 2
-    name = _heading(title) if hashes else underlined.strip()[:LONGEST_HEADING]
+    name = _heading(title) if hashes else underlined.strip()[:MAX_HEADING]
     if not name:
         return place
     outer = tuple(heading for heading in place.headings if heading[0] < level)

@@ -10,7 +10,7 @@ from local_bedrock.ingestion import preparation
 from local_bedrock.ingestion.workers import WORKERS
 from local_bedrock.reading import metadata
 from ragstack_common.ingestion.sidecars import RecordStructure
-from ragstack_common.reading.conversion import plain_text
+from ragstack_common.reading.conversion import read_directly
 from ragstack_common.reading.formats import UnreadableDocument
 from tests.local_bedrock.support import S3_VECTORS, Bedrock, Source, s3_document, s3_identifier
 from tests.support.sidecars import record_sidecar
@@ -163,7 +163,7 @@ def test_rows_as_spreadsheets_write_them_are_records(text: str, attributes: dict
     ],
 )
 def test_rows_are_read_with_a_byte_order_mark_and_with_any_line_ends(data: bytes) -> None:
-    assert metadata.read_records(plain_text(data), RecordStructure("text")) == [
+    assert metadata.read_records(read_directly(data, "csv").text, RecordStructure("text")) == [
         metadata.Record("Flat", {"city": "Zürich"})
     ]
 

@@ -83,6 +83,7 @@ def _declared(data: bytes) -> str | None:
 class _List:
     """A list that is being written."""
 
+    node: Element
     labels: Iterator[str]
     indent: int
 
@@ -153,14 +154,14 @@ class _Writer:
             self._heading = _HEADINGS[name]
         elif name in _LISTS:
             indent = self._lists[-1].indent + 2 if self._lists else 0
-            self._lists.append(_List(_labels(node), indent))
+            self._lists.append(_List(node, _labels(node), indent))
         elif name == "li":
             labels = self._lists[-1].labels if self._lists else None
             own = _whole_number(node, "value")
             if labels is None or own is None:
                 self._marker = "-" if labels is None else next(labels)
             else:
-                self._lists[-1].labels = _labels(node.parent, start=own)  # type: ignore[arg-type]
+                self._lists[-1].labels = _labels(self._lists[-1].node, start=own)
                 self._marker = next(self._lists[-1].labels)
         elif name == "q":
             self._line.append("\u201c")
@@ -170,8 +171,9 @@ class _Writer:
             self._line.append(" ")
 
     def _leave(self, node: Node, begin: int) -> None:
+        assert isinstance(node, Element)
         name = node.name
-        if name in ("sup", "sub", "msup-part", "msub-part"):
+        if name in ("sup", "sub"):
             self._move(begin, is_raised=name == "sup")
         elif name == "q":
             self._line.append("\u201d")
@@ -179,12 +181,11 @@ class _Writer:
             self._line.append("~~")
         parent = node.parent
         if parent is not None and parent.name in ("msup", "msub", "msubsup", "mfrac"):
-            place = [child for child in parent.children or () if isinstance(child, Element)].index(node)
+            place = _children(parent).index(node)
             if parent.name == "mfrac":
                 self._line.append("/" if place == 0 else "")
             elif place:
                 self._move(begin, is_raised=parent.name == "msup" or place == 2)  # noqa: PLR2004 - base, below, above
-        assert isinstance(node, Element)
         if self.styles.is_block(node, name in _BLOCKS):
             self._flush()
         if name in _HEADINGS:
@@ -304,8 +305,9 @@ def _shown_children(node: Element) -> list[Node]:
     return [*(node.children or ())]
 
 
-def _children(node: Element, *names: str) -> list[Element]:
-    return [each for each in node.children or () if isinstance(each, Element) and each.name in names]
+def _children(node: Node, *names: str) -> list[Element]:
+    elements = (each for each in node.children or () if isinstance(each, Element))
+    return [each for each in elements if not names or each.name in names]
 
 
 def _shown_value(node: Element) -> str:
@@ -324,7 +326,8 @@ def _shown_value(node: Element) -> str:
 
 def _ruby(node: Element) -> str:
     """Return a text with its reading in parentheses behind it: 東京(とうきょう)."""
-    base, reading = [], []
+    base: list[str] = []
+    reading: list[str] = []
     waiting: list[tuple[Node, bool]] = [(node, False)]
     while waiting:
         each, is_reading = waiting.pop()

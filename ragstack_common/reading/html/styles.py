@@ -53,9 +53,8 @@ class Styles:
     def __init__(self, document: JustHTML) -> None:
         self._declared: dict[int, _Declared] = defaultdict(_Declared)
         self._left = _MAX_MATCHES
-        sheets = [
-            own_text(each) for each in document.query("style") if _FOR_SCREENS.fullmatch(each.attrs.get("media") or "")
-        ]
+        elements = [each for each in document.query("style") if isinstance(each, Element)]
+        sheets = [own_text(each) for each in elements if _FOR_SCREENS.fullmatch(each.attrs.get("media") or "")]
         rules = [*_rules(sheets)]
         if rules:
             self._apply(rules, document)

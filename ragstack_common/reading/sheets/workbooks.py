@@ -16,7 +16,7 @@ from ragstack_common.reading.office_package import OfficePackage, local
 from ragstack_common.reading.sheets.number_formats import BUILT_IN, GENERAL, shown, shown_text
 
 if TYPE_CHECKING:
-    import xlrd  # type: ignore[import-untyped]
+    import xlrd
 
 _REFERENCE: Final = re.compile(r"([A-Z]+)(\d+)")
 _MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+)(\d+):([A-Z]+)(\d+)[\"']")
@@ -154,7 +154,7 @@ class XlsxWorkbook:
             return []
         styles = self._package.root(part)
         own = {int(each.get("numFmtId", 0)): each.get("formatCode", GENERAL) for each in styles.iter("numFmt")}
-        own = BUILT_IN | own
+        own = {**BUILT_IN, **own}
         cells = styles.find("cellXfs")
         return [own.get(int(each.get("numFmtId", 0)), GENERAL) for each in cells or ()]
 

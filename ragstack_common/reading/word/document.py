@@ -7,6 +7,7 @@ headers and footers once. Deleted and hidden text and comments are left out.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 from xml.etree.ElementTree import Element
 
@@ -222,9 +223,9 @@ class _Document:
         properties = run.find("rPr")
         style = val(properties.find("rStyle")) if properties is not None else None
         hidden, place = flag(properties, "vanish"), vertical_place(properties)
-        for _, each in self._styles.chain(style):
-            hidden = each.is_hidden if hidden is None else hidden
-            place = each.place if place is None else place
+        for _, found in self._styles.chain(style):
+            hidden = found.is_hidden if hidden is None else hidden
+            place = found.place if place is None else place
         for each in run:
             self._read_run_part(each, paragraph, hidden=bool(hidden), place=place or 0)
 
@@ -333,18 +334,17 @@ class _Document:
         cells = [[*_inside(row, {"tc"})] for row in rows]
         arranges = any(each.find(".//tbl") is not None for row in cells for each in row)
         if max(map(len, cells), default=0) < 2 or len(rows) < 2 or arranges:  # noqa: PLR2004
-            for row in cells:
-                for each in row:
-                    self._write(each, blocks)
+            for each in chain.from_iterable(cells):
+                self._write(each, blocks)
             return
         grid: list[list[str]] = []
         above: dict[int, str] = {}
-        for row, own in zip(rows, cells, strict=True):
+        for row, in_row in zip(rows, cells, strict=True):
             texts: list[str] = [""] * _span(row.find("trPr"), "gridBefore", 0)
-            for each in own:
-                properties = each.find("tcPr")
+            for cell in in_row:
+                properties = cell.find("tcPr")
                 merged = properties.find("vMerge") if properties is not None else None
-                text = self._cell(each)
+                text = self._cell(cell)
                 if merged is not None and merged.get("val", "continue") == "continue":
                     text = above.get(len(texts), text)
                 for _ in range(_span(properties, "gridSpan", 1)):

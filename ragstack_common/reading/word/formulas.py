@@ -48,10 +48,8 @@ def _with(element: Element, above: str, below: str) -> str:
 
 def _delimited(element: Element) -> str:
     properties = element.find("dPr")
-    begin, end = "(", ")"
-    if properties is not None:
-        begin = val(properties.find("begChr")) if properties.find("begChr") is not None else "("  # type: ignore[assignment]
-        end = val(properties.find("endChr")) if properties.find("endChr") is not None else ")"  # type: ignore[assignment]
+    signs = [properties.find(name) if properties is not None else None for name in ("begChr", "endChr")]
+    begin, end = (usual if sign is None else sign.get("val", "") for sign, usual in zip(signs, "()", strict=True))
     return f"{begin}{', '.join(formula(each) for each in element.findall('e'))}{end}"
 
 

@@ -82,8 +82,9 @@ class Numbering:
                     if (start := _value(override, "startOverride")) is not None
                 },
             )
-        for number, each in self._lists.items():
-            source = next((a for a in root.findall("abstractNum") if a.get("abstractNumId") == each.definition), None)
+        sources = {each.get("abstractNumId", ""): each for each in root.findall("abstractNum")}
+        for number, found in self._lists.items():
+            source = sources.get(found.definition)
             for level in source.findall("lvl") if source is not None else ():
                 if style := _value(level, "pStyle"):
                     self.levels_of_styles.setdefault(style, (number, int(level.get("ilvl", 0))))

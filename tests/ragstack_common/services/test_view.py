@@ -115,7 +115,7 @@ def test_waiting_for_other_documents_is_not_reported_as_slow(show: Show, monkeyp
 
 def test_only_the_process_that_reads_documents_imports_their_libraries() -> None:
     program = (
-        "import sys; from ragstack_common.services import view; print('ragstack_common.reading.pdf.document' in sys.modules)"
+        "import sys; from ragstack_common.services import view; print('ragstack_common.reading.pdf' in sys.modules)"
     )
 
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
