@@ -36,9 +36,6 @@ EXTRA_REQUIREMENTS: Final[Mapping[str, Path]] = {
 }
 """What each extra layer adds to the shared one, by name; these files pin the shared packages too."""
 
-UNUSED_PACKAGES: Final = ("flatbuffers", "magika", "onnxruntime", "protobuf")
-"""What :data:`VIEWER` does without: a model that guesses the formats of files (100 MB)."""
-
 ACCESS_FILE: Final = "access.json"
 
 SOURCE: Final = ROOT / "ragstack_common"
@@ -136,7 +133,7 @@ def extra_layer(name: str, target: Target, *, build: Path = BUILD) -> Path:
 def extra_pins(name: str) -> frozenset[str]:
     """Return the packages, with their versions and hashes, of an extra layer, without those of the shared layer."""
     pins = frozenset[str]().union(*(_pins(EXTRA_REQUIREMENTS[each]) for each in name.split("-")))
-    left_out = {*map(_package_name, _pins(REQUIREMENTS)), *(UNUSED_PACKAGES if name == VIEWER else ())}
+    left_out = {*map(_package_name, _pins(REQUIREMENTS))}
     return frozenset(pin for pin in pins if _package_name(pin) not in left_out)
 
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
+from ragstack_common.reading.html import pages
+
 HERE: Final = Path(__file__).parent
 AUTHOR: Final = "Quillmere Instruments"
 WRITTEN: Final = datetime(2026, 1, 5, 9, 0)  # noqa: DTZ001 - the formats store no time zone
@@ -32,7 +34,7 @@ BUILT_FILES: Final = {
 
 CORPUS: Final = "judged/corpus.jsonl"
 SIDECAR: Final = ".metadata.json"
-INSTALL: Final = "pip install reportlab==5.1.0 python-docx==1.2.0 markitdown==0.1.8"
+INSTALL: Final = "pip install reportlab==5.1.0 python-docx==1.2.0"
 
 
 @dataclass(frozen=True)
@@ -162,9 +164,7 @@ def sections(path: Path, source: Path) -> Iterator[tuple[str, str, str]]:
         return
     text = source.read_text(encoding="utf-8")
     if path.suffix == ".html":
-        from markitdown import MarkItDown  # noqa: PLC0415 - --help works without it
-
-        text = MarkItDown(enable_plugins=False).convert(source).text_content
+        text = pages.read(source.read_bytes()).text
     first, *others = re.split(r"^## ", text, flags=re.MULTILINE)
     title, _, introduction = first.strip().removeprefix("# ").partition("\n")
     yield "introduction", title, introduction.strip()

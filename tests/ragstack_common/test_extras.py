@@ -154,7 +154,7 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
     module = f"ragstack_common.search.engines.{engine}.backend"
     code = f"import {module}; from ragstack_common.embedding import QueryEmbedding; print('imported')"
 
-    assert without(("apsw", "typer", "markitdown", "openai", "fastembed"), code) == "imported"
+    assert without(("apsw", "typer", "pypdfium2", "openai", "fastembed"), code) == "imported"
 
 
 @pytest.mark.parametrize(("argument", "exit_code"), [("--help", 0), ("samples/judged", 3)])

@@ -409,7 +409,7 @@ def test_commands_start_without_the_engine_of_the_local_bedrock() -> None:
     heavy = (
         "apsw",
         "numpy",
-        "markitdown",
+        "pypdfium2",
         "starlette",
         "aws_cdk",
         "chromadb",
