@@ -115,7 +115,7 @@ def compare(file: Path, rendering: str, result: Result, console: Console | None)
     begin = time.perf_counter()
     try:
         formats.check(data, kind)
-        indexed = convert(data, kind).text
+        indexed = convert(data, kind)[0]
     except UnreadableDocument as error:
         result.refused += 1
         if console:

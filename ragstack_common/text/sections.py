@@ -14,7 +14,7 @@ MAX_OVERLAP: Final = 50_000
 
 _MARK: Final = re.compile(
     r"^(?:(#{1,6})[ \t]+([^\n]*)|(`{3,}|~{3,})([^\n]*)"
-    r"|(?:(?<=\n\n)|\A)(?![ \t]*(?:[-+*>|]|\d+[.)])[ \t]|[-=]+[ \t]*\n| {4}|\t)([^\n]*\S[^\n]*)\n(=+|-{2,})[ \t]*$)",
+    r"|(?:(?<=\n\n)|\A)(?![ \t]*(?:[-+*>|]|\d+[.)])[ \t]|[-=]+[ \t]*\n| {4}|\t)([^\n]{1,400})\n(=+|-{2,})[ \t]*$)",
     re.MULTILINE,
 )
 """A heading after #, the edge of a code block, or a line of its own that is underlined."""
