@@ -37,7 +37,7 @@ def uploaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Keys that the demonstration uploads; each is indexed at once."""
     keys: list[str] = []
 
-    def ingest(_: object, files: Any, __: float) -> Round:
+    def ingest(_: object, files: Any, *, timeout_seconds: float) -> Round:
         keys.extend(file.key for file in files)
         return Round({file.key: DocumentStatus("INDEXED") for file in files})
 
@@ -157,7 +157,7 @@ def test_a_wrong_answer_fails_unless_there_are_other_documents(
 
 def test_a_document_that_is_not_searchable_ends_the_demonstration(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = Round({"s3://b/a.md": DocumentStatus("FAILED", "no text")})
-    monkeypatch.setattr(demo, "ingest", lambda *_: failed)
+    monkeypatch.setattr(demo, "ingest", lambda *_, **__: failed)
 
     with pytest.raises(StackError, match="Not every document became searchable: 1 FAILED"):
         demo.run_demo(stack_at(api_url=api.url), ROOT)

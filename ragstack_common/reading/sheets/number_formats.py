@@ -147,9 +147,9 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
     if section is None:
         return _general(value)
     if section.general:
-        return "".join(_general(magnitude) if kind == "general" else text for kind, text in section.tokens).strip()
+        return "".join(_general(magnitude) if kind == "general" else text for kind, text in section.parts).strip()
     if section.is_date:
-        if value < 0 and any(kind == "elapsed" for kind, _ in section.tokens):
+        if value < 0 and any(kind == "elapsed" for kind, _ in section.parts):
             return f"-{_date(section, -value)}"
         days = value + _DAYS_BETWEEN_EPOCHS if since_1904 else value
         return _date(section, days) if 0 <= days < _LAST_SERIAL else _general(value)
@@ -159,27 +159,27 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
 def shown_text(text: str, code: str) -> str:
     """Return a text as its cell shows it: only a format with an @ adds to it."""
     sections = _parsed(code)
-    with_text = [section for section in sections if any(kind == "text" for kind, _ in section.tokens)]
+    with_text = [section for section in sections if any(kind == "text" for kind, _ in section.parts)]
     if not with_text:
         return text
-    return "".join(text if kind == "text" else each for kind, each in with_text[-1].tokens).strip() or text
+    return "".join(text if kind == "text" else each for kind, each in with_text[-1].parts).strip() or text
 
 
 @dataclass(frozen=True)
 class _Section:
     """A part of a format code, for some numbers."""
 
-    tokens: Sequence[tuple[str, str]]
+    parts: Sequence[tuple[str, str]]
     condition: tuple[str, float] | None
     language: int
 
     @property
     def general(self) -> bool:
-        return any(kind == "general" for kind, _ in self.tokens)
+        return any(kind == "general" for kind, _ in self.parts)
 
     @property
     def is_date(self) -> bool:
-        return any(kind in ("date", "seconds", "elapsed") for kind, _ in self.tokens)
+        return any(kind in ("date", "seconds", "elapsed") for kind, _ in self.parts)
 
 
 @lru_cache(maxsize=4096)
@@ -239,7 +239,7 @@ def _year_first(tokens: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 
 def _chosen(sections: Sequence[_Section], value: float) -> tuple[_Section | None, float]:
     """Return the section for a number, and what it shows of it: no sign in a section for negative numbers."""
-    numeric = [each for each in sections if not any(kind == "text" for kind, _ in each.tokens)]
+    numeric = [each for each in sections if not any(kind == "text" for kind, _ in each.parts)]
     if not numeric:
         return None, value
     if any(each.condition for each in numeric):
@@ -321,7 +321,7 @@ class _Places:
 
 
 def _number(section: _Section, value: float) -> str:
-    tokens = section.tokens
+    tokens = section.parts
     if not any(kind == "digit" for kind, _ in tokens):
         # Only literals: "yes";"no", or an empty section that hides a value.
         return "".join(text for kind, text in tokens if kind not in ("text", "exponent")).strip()
@@ -420,7 +420,7 @@ def _fraction(tokens: Sequence[tuple[str, str]], value: float) -> str | None:
 
 
 def _date(section: _Section, days: float) -> str:
-    tokens = section.tokens
+    tokens = section.parts
     fraction_digits = max((len(text.partition(".")[2]) for kind, text in tokens if kind == "seconds"), default=0)
     has_seconds = any(kind == "seconds" or (kind == "elapsed" and text[0] == "s") for kind, text in tokens)
     step = 10**fraction_digits if has_seconds else 1000

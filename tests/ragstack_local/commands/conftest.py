@@ -10,10 +10,10 @@ from lambdas.documents import handler as documents
 from ragstack_common.services import dead_letters
 from ragstack_local.cli import app
 from ragstack_local.show import display
-from tests.ragstack_common.services.conftest import Aws, aws, clients
+from tests.ragstack_common.services.conftest import Aws, account, aws, clients
 from tests.support.api_server import BASE_PATH, api_server
 
-__all__ = ["aws", "clients"]
+__all__ = ["account", "aws", "clients"]
 
 Run = Callable[..., Result]
 
