@@ -2,8 +2,11 @@
 
 from typing import Final
 
-VERSION: Final = 16
-"""Version of the tables and of the words in them (PRAGMA user_version); increase it with every change of either."""
+VERSION: Final = 17
+"""Version of the tables, of the words in them and of what is read of files (PRAGMA user_version).
+
+Increase it with every change of one of them: documents are then read again.
+"""
 
 INCOMPLETE: Final = "index-is-incomplete"
 """Name of the file in the data folder that says why the index was replaced, until its documents are ingested again."""

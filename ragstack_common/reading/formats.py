@@ -55,6 +55,9 @@ PROTECTED: Final = "The .{} file is protected by a password: remove the protecti
 
 _ZIP: Final = b"PK"
 _OLE: Final = b"\xd0\xcf\x11\xe0"
+_ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
+"""Name of the stream with the content of an encrypted file. Source: MS-OFFCRYPTO, section 2.1."""
+
 _BEGINNINGS: Final = {"pdf": (b"%PDF",), "docx": (_ZIP,), "xlsx": (_ZIP,)}
 
 
@@ -156,9 +159,10 @@ def check(data: bytes, file_format: str) -> None:
     beginnings = _BEGINNINGS.get(file_format)
     if beginnings and not any(mark in data[:1024] for mark in beginnings):
         if data.startswith(_OLE):
+            if _ENCRYPTED in data:
+                raise UnreadableDocument(PROTECTED.format(file_format))
             raise UnreadableDocument(
-                f"The file is encrypted or in an older format, not a readable .{file_format} file:"
-                " save it without a password in the current format."
+                f"The file is in an older format, not a .{file_format} file: save it in the current format."
             )
         raise UnreadableDocument(f"The file's content is not that of a .{file_format} file: check its extension.")
 

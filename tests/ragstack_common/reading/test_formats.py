@@ -15,3 +15,15 @@ def test_other_names_have_no_format(name: str) -> None:
     assert not formats.is_supported(name)
     with pytest.raises(formats.UnreadableDocument):
         formats.of_name(name)
+
+
+@pytest.mark.parametrize("file_format", ["docx", "xlsx"])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("EncryptedPackage", "is protected by a password"), ("WordDocument", "is in an older format, not a")],
+)
+def test_an_encrypted_file_is_told_from_one_in_an_older_format(file_format: str, content: str, reason: str) -> None:
+    data = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(1024) + content.encode("utf-16-le") + bytes(1024)
+
+    with pytest.raises(formats.UnreadableDocument, match=reason):
+        formats.check(data, file_format)

@@ -213,3 +213,20 @@ def test_a_column_of_numbers_is_not_one_number() -> None:
 
     assert {*terms(" ".join(column))} == {*column}
     assert "101102103" in terms("call 101 102 103")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("28³ days", ["28", "3", "days"]),
+        ("days³", ["days", "3"]),
+        ("10⁶", ["10", "6"]),
+        ("5 m² and km³", ["5", "m2", "and", "km3"]),
+        ("CO₂", ["co2"]),
+        ("2½", ["2", "1", "2"]),
+    ],
+)
+def test_digits_above_the_line_are_words_of_their_own_unless_they_are_the_power_of_a_unit(
+    text: str, found: list[str]
+) -> None:
+    assert words(text) == found

@@ -143,3 +143,25 @@ def test_long_chunks_without_an_overlap_are_compared_quickly() -> None:
     followed.path_over("# One\n" + "a" * 60_000 + "b")
 
     assert followed.path_over("a" * 60_000 + "c") == ("One",)
+
+
+def test_underlined_lines_are_headings() -> None:
+    text = "Handbook\n========\n\nLeave\n-----\n\nThirty days.\n\nTravel\n---\n\nTrains."
+
+    assert path_at(text, "Thirty") == ("Handbook", "Leave")
+    assert path_at(text, "Trains") == ("Handbook", "Travel")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "one\n\n---\n\ntwo",
+        "a | b\n--- | ---\n1 | 2",
+        "first\nsecond\n---\n",
+        "- item\n---\n",
+        "    code\n---\n",
+        "x\n-\n",
+    ],
+)
+def test_lines_above_other_dashes_are_no_headings(text: str) -> None:
+    assert outline(text).places == ()
