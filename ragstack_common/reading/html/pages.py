@@ -25,7 +25,7 @@ _BLOCKS: Final = frozenset({
 })  # fmt: skip
 _NOT_SHOWN: Final = frozenset({
     "annotation", "annotation-xml", "applet", "area", "audio", "base", "basefont", "canvas", "datalist", "defs",
-    "desc", "embed", "frame", "head", "iframe", "link", "math-annotation", "meta", "metadata", "noembed",
+    "desc", "embed", "frame", "head", "iframe", "link", "meta", "metadata", "noembed",
     "noframes", "noscript", "object", "param", "rp", "script", "source", "style", "template", "title", "track",
     "video",
 })  # fmt: skip
@@ -63,7 +63,7 @@ def read(data: bytes, charset: str | None = None) -> Page:
     """
     document = JustHTML(decoded(data, charset or _declared(data)), sanitize=False)
     writer = _Writer(Styles(document))
-    writer.write(document.root)
+    writer.write([document.root])
     title = document.query_one("head title")
     return Page(
         str(writer.blocks), (markdown.one_line(own_text(title)) or None) if isinstance(title, Element) else None
@@ -101,9 +101,9 @@ class _Writer:
     _marker: str | None = None
     _heading: int = 0
 
-    def write(self, root: Node) -> None:
-        """Write a node and all below it."""
-        waiting: list[tuple[Node, int | None]] = [(root, None)]
+    def write(self, nodes: Sequence[Node]) -> None:
+        """Write nodes and all below them."""
+        waiting: list[tuple[Node, int | None]] = [(node, None) for node in reversed(nodes)]
         while waiting:
             node, begin = waiting.pop()
             if begin is not None:
@@ -115,7 +115,7 @@ class _Writer:
                     continue
                 if self._enter(node):
                     waiting.append((node, len(self._line)))
-                    waiting.extend((child, None) for child in reversed(_shown_children(node)))
+                    waiting.extend((child, None) for child in reversed(node.children or ()))
             elif node.name in ("#document", "#document-fragment"):
                 waiting.extend((child, None) for child in reversed(node.children or ()))
         self._flush()
@@ -285,8 +285,7 @@ def _row_span(cell: Element) -> int:
 def _inline(node: Element, styles: Styles) -> str:
     """Return the text of an element in one line."""
     writer = _Writer(styles)
-    for child in node.children or ():
-        writer.write(child)
+    writer.write(node.children or [])
     return markdown.one_line(str(writer.blocks))
 
 
@@ -299,10 +298,6 @@ def _collapsed(line: Sequence[str | None]) -> str:
         else:
             current += piece
     return "\n".join(lines).strip("\n")
-
-
-def _shown_children(node: Element) -> list[Node]:
-    return [*(node.children or ())]
 
 
 def _children(node: Node, *names: str) -> list[Element]:

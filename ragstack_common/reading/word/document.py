@@ -33,6 +33,8 @@ _CHARACTERS: Final = {"t": "", "tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n"
 
 _SPACES: Final = re.compile(r"[ \t\u00a0]+")
 _MAX_DEPTH: Final = 200
+_MAX_LEVEL: Final = 3
+"""Documents within each other that are read: a file can contain itself."""
 
 
 def read(data: bytes) -> str:
@@ -41,7 +43,7 @@ def read(data: bytes) -> str:
     Raises:
         UnreadableDocument: It is damaged or hostile.
     """
-    return _Document(OfficePackage(data, "docx")).text()
+    return _Document(OfficePackage(data, "docx"), 0).text()
 
 
 @dataclass
@@ -68,8 +70,9 @@ class _Paragraph:
 class _Document:
     """A document that is being read."""
 
-    def __init__(self, package: OfficePackage) -> None:
+    def __init__(self, package: OfficePackage, level: int) -> None:
         self._package = package
+        self._level = level
         self._main = package.main_part()
         self._links = package.links(self._main)
         self._styles = Styles(self._linked("styles"))
@@ -98,11 +101,11 @@ class _Document:
         self._read_note_styles(root)
         blocks = Blocks()
         for text in self._around(root, "header"):
-            blocks.paragraph(text)
+            blocks.written(text)
         self._write(body, blocks)
         self._write_notes(blocks)
         for text in self._around(root, "footer"):
-            blocks.paragraph(text)
+            blocks.written(text)
         return str(blocks)
 
     def _linked(self, kind: str) -> Element | None:
@@ -146,6 +149,7 @@ class _Document:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise RecursionError
+        around, self._carried = self._carried, _Paragraph()
         for each in _blocks_of(parent):
             if each.tag == "p":
                 self._write_paragraph(each, blocks)
@@ -155,6 +159,8 @@ class _Document:
                 self._write_other_file(each, blocks)
             while self._boxes:
                 self._write(self._boxes.pop(0), blocks)
+        blocks.paragraph(str(self._carried))
+        self._carried = around
         self._depth -= 1
 
     def _write_paragraph(self, paragraph: Element, blocks: Blocks) -> None:
@@ -167,10 +173,9 @@ class _Document:
             return  # the next paragraph continues it
         text, self._carried = str(self._carried), _Paragraph()
         level, number, list_level = self._kind(properties)
-        # A paragraph without text has no number, unless it holds a picture.
+        label = self._numbering.next(number, list_level) if number else ""  # an empty paragraph has a number, too
         if not text.strip():
             return
-        label = self._numbering.next(number, list_level) if number else ""
         if level is not None:
             self._write_notes(blocks)
             blocks.heading(level, text if label in ("", BULLET) else f"{label} {text}")
@@ -298,12 +303,9 @@ class _Document:
         while self._waiting_notes:
             kind, own, mark = self._waiting_notes.pop(0)
             note = Blocks()
-            part, links = self._part, self._links
-            carried, self._carried = self._carried, _Paragraph()
             self._write(self._notes[kind][own], note)
-            self._part, self._links, self._carried = part, links, carried
             if str(note):
-                blocks.paragraph(f"{markdown.raised(mark, '')} {note}".strip())
+                blocks.written(f"{markdown.raised(mark, '')} {note}".strip())
 
     def _read_drawing(self, drawing: Element, paragraph: _Paragraph) -> None:
         """Keep text boxes for the end of the paragraph, and add the texts of diagrams and charts."""
@@ -359,10 +361,9 @@ class _Document:
 
     def _cell(self, cell: Element) -> str:
         blocks = Blocks()
-        carried, self._carried = self._carried, _Paragraph()
         boxes, self._boxes = self._boxes, []
         self._write(cell, blocks)
-        self._carried, self._boxes = carried, boxes
+        self._boxes = boxes
         return markdown.one_line(str(blocks))
 
     def _write_other_file(self, chunk: Element, blocks: Blocks) -> None:
@@ -375,8 +376,8 @@ class _Document:
         name = link.target.lower()
         if name.endswith((".htm", ".html", ".xhtml", ".mht", ".mhtml")):
             blocks.written(pages.read(data).text)
-        elif name.endswith(".docx"):
-            blocks.written(read(data))
+        elif name.endswith(".docx") and self._level < _MAX_LEVEL:
+            blocks.written(_Document(OfficePackage(data, "docx"), self._level + 1).text())
         elif name.endswith(".txt"):
             blocks.paragraph(data.decode("utf-8-sig", "replace"))
 

@@ -92,7 +92,13 @@ def test_merged_cells_have_their_text_in_each_row_and_column() -> None:
     )
 
 
-def test_a_table_that_arranges_the_page_is_no_table() -> None:
+def test_the_words_of_a_cell_are_whole_and_those_of_its_blocks_apart() -> None:
+    found = text("<table><tr><th>a<th>b<tr><td><b>H</b>ello <i>w</i>orld<td><p>one</p><p>two</p>28<sup>3</sup></table>")
+
+    assert found.splitlines()[-1] == "| Hello world | one two 28³ |"
+
+
+def test_a_table_that_arranges_the_page_is_not_a_table() -> None:
     assert text("<table><tr><td><h2>News</h2>a<td>b<tr><td>c<td>d</table>") == "## News\n\na\n\nb\n\nc\n\nd"
 
 

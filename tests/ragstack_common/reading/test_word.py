@@ -86,6 +86,13 @@ def test_the_text_of_a_box_follows_its_paragraph() -> None:
         assert read(docx(p("Before", box, "after.") + p("End."))) == "Beforeafter.\n\nStop: 7714\n\nEnd."
 
 
+def test_text_around_the_page_is_escaped_once() -> None:
+    header = docx_part("hdr", p("a &lt;b&gt;") + p("# c"))
+    section = '<w:sectPr><w:headerReference w:type="default" r:id="h"/></w:sectPr>'
+
+    assert read(docx(section, files={"h": ("header", "h.xml", header)})) == "a \\<b>\n\n\\# c"
+
+
 def test_headers_and_footers_are_read_once_if_a_page_shows_them() -> None:
     page = '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> PAGE </w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>1</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>'
     section = (
@@ -153,6 +160,11 @@ def test_a_paragraph_whose_end_was_deleted_continues_in_the_next() -> None:
     body = p("Pay within ", properties="<w:rPr><w:del/></w:rPr>") + p("thirty days.")
 
     assert read(docx(body)) == "Pay within thirty days."
+    assert read(docx(p("Last words", properties="<w:rPr><w:del/></w:rPr>"))) == "Last words"
+
+
+def test_an_empty_paragraph_of_a_list_has_a_number() -> None:
+    assert read(docx(item("a") + item("") + item("c"), {"numbering": ("numbering", LEGAL)})) == "1. a\n3. c"
 
 
 def cell(text: str, properties: str = "") -> str:
