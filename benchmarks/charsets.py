@@ -12,6 +12,7 @@ import argparse
 import gettext
 import random
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -66,6 +67,8 @@ def main() -> None:
             counts.setdefault((name, size), Counter())[outcome] += 1
             if name == "RAGStack" and outcome == "wrong" and size >= 200:
                 failures[language, encoding] += 1
+    if not counts:
+        sys.exit(f"{LOCALES} has no translations: on Debian, install a package with some")
     rows = []
     for (name, size), outcomes in sorted(counts.items(), key=lambda each: (each[0][0], each[0][1])):
         total = sum(outcomes.values())

@@ -8,7 +8,7 @@ A word is lost if a rendering shows it and the index has it nowhere, not even wi
 at the ends of lines. It is added if the index has it and no rendering shows it. Names of sheets, which are not printed,
 do not count, and hyphens neither.
 
-Run: ``python benchmarks/fidelity.py FOLDER [--list]``. The exit code is 1 if nothing could be compared.
+Run: ``python benchmarks/fidelity.py [FOLDER] [--list]``. The exit code is 1 if nothing could be compared.
 """
 
 import argparse
@@ -36,6 +36,7 @@ PRINTED = ("docx", "xls", "xlsx")
 RAISED = re.compile("([\u00b2\u00b3\u00b9\u2070-\u209c])")
 WORD = re.compile(r"[^\W_]+")
 MOST_SHOWN = 12
+SAMPLES = Path(__file__).parents[1] / "samples" / "documents"
 
 
 @dataclass
@@ -53,7 +54,13 @@ class Result:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="its files are compared, and those of its folders")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        nargs="?",
+        default=SAMPLES,
+        help="its files are compared, and those of its folders (samples)",
+    )
     parser.add_argument("--list", action="store_true", help="list the words that differ in each file")
     chosen = parser.parse_args()
     missing = [program for program in ("soffice", "pdftotext", "chromium") if shutil.which(program) is None]
