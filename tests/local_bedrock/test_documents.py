@@ -144,7 +144,7 @@ UNREADABLE: dict[str, tuple[bytes | None, str]] = {
     "broken.pdf": (b"%PDF-1.7\nnonsense", "The .pdf file is damaged"),
     "broken.docx": (b"PK\x03\x04nonsense", "The .docx file is damaged"),
     "broken.xlsx": (b"PK\x03\x04nonsense", "The .xlsx file is damaged"),
-    "locked.docx": (b"\xd0\xcf\x11\xe0 encrypted", "save it without a password"),
+    "locked.docx": (b"\xd0\xcf\x11\xe0 encrypted", "is in an older format"),
     "empty.html": (b"<html><script>x()</script></html>", "The file contains no text"),
 }
 
