@@ -18,6 +18,9 @@ def run(work: Awaitable[T]) -> T:
     coroutine = awaited()
     try:
         return _runner().run(coroutine)
+    except asyncio.CancelledError:
+        # A task that was cancelled twice, as libraries do, does not tell asyncio that an interrupt was the reason.
+        raise KeyboardInterrupt from None
     except KeyboardInterrupt:
         # Just before the operation starts, an interrupt leaves its task in the loop; just after it has ended, a call
         # that stops the loop.

@@ -100,7 +100,10 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
         nonlocal shown
         while words.encode() not in shown:
             assert select.select([terminal], [], [], END_SECONDS)[0], f"{words!r} did not come after {shown!r}"
-            shown += os.read(terminal, 1000)
+            try:
+                shown += os.read(terminal, 1000)
+            except OSError:
+                raise AssertionError(f"ended after {shown!r}") from None
         shown = shown.partition(words.encode())[2]
 
     with child(command, stdin=own, stdout=own, stderr=own, start_new_session=True) as chatting:
