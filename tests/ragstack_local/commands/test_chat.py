@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,7 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
         reads("> ")
         os.write(terminal, f"{QUESTION}\n".encode())
         reads("“One")
+        eventually(lambda: is_waiting(chatting.pid))  # Python ignores interrupts in callbacks of weak references
         chatting.send_signal(signal.SIGINT)
         reads("Stopped. This question is not part of the conversation.")
         eventually(api.closed.is_set)
@@ -121,6 +123,18 @@ def test_ctrl_c_stops_an_answer_and_then_leaves(stack: Path, api: Api) -> None:
 
         assert chatting.wait(END_SECONDS) == 130
     os.close(terminal)
+
+
+def is_waiting(process_id: int) -> bool:
+    """Whether a process has used no processor time for a tenth of a second, as Linux shows it."""
+    status = Path(f"/proc/{process_id}/stat")
+
+    def used() -> list[str]:
+        return status.read_text().rpartition(")")[2].split()[11:13] if status.exists() else []
+
+    before = used()
+    time.sleep(0.1)
+    return used() == before
 
 
 def has_pending_signal(process_id: int) -> bool:
