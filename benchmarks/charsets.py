@@ -156,7 +156,7 @@ def encodable(text: str, encoding: str) -> bool:
 
 
 def cut(chance: random.Random, messages: list[str], encoding: str, size: int) -> str:
-    """Return messages of at most so many bytes, from a random one on."""
+    """Return consecutive messages, beginning with a random one, of at most *size* bytes."""
     first = chance.randrange(len(messages))
     text = ""
     for place in range(len(messages)):

@@ -136,7 +136,7 @@ def _markdown(text: str) -> ReadText:
         found = _FRONT_TITLE.search(front[2] or "")
         title = found[1].strip("\"'") if found else None
         text = text[front.end() :].lstrip("\n")
-    if "<!--" in text or "<s" in text.lower() or "<template" in text.lower():
+    if "<" in text:
         text = "".join(_NOT_SHOWN.sub("", part) if not is_code else part for part, is_code in _parts(text))
     return ReadText(text, title)
 

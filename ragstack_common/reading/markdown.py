@@ -12,7 +12,6 @@ from typing import Final
 _RAISED: Final = str.maketrans("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ")
 _LOWERED: Final = str.maketrans("0123456789+-\u2212=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎")
 _HAS_CHARACTERS: Final = re.compile(r"[\d+\-\u2212=()ni,;.\s*†‡§]+")
-_ORDINAL: Final = re.compile(r"\d\Z")
 _ORDINAL_ENDINGS: Final = frozenset(
     ["st", "nd", "rd", "th", "er", "re", "ère", "e", "ème", "nde", "o", "a", "os", "as", "ª", "º"]
 )
@@ -55,7 +54,7 @@ class Blocks:
         """Add lines whose spaces count."""
         text = text.strip("\n")
         if text.strip():
-            fence = "`" * max(3, *(len(found) + 1 for found in _BACKTICKS.findall(text)), 3)
+            fence = "`" * max([3, *(len(found) + 1 for found in _BACKTICKS.findall(text))])
             self._add(f"{fence}\n{text}\n{fence}")
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
@@ -102,7 +101,7 @@ def raised(text: str, before: str) -> str:
         return text.translate(_RAISED) if re.search(r"\d", text) and _HAS_CHARACTERS.fullmatch(text) else text
     if _HAS_CHARACTERS.fullmatch(text):
         return text.translate(_RAISED)
-    if _ORDINAL.search(before) and text.strip().lower() in _ORDINAL_ENDINGS:
+    if before[-1].isdecimal() and text.strip().lower() in _ORDINAL_ENDINGS:
         return text
     return f" {text}" if text[0].isalnum() else text
 

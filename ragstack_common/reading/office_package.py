@@ -68,10 +68,6 @@ class OfficePackage:
         # Names differ in case only in damaged files, which Office opens.
         self._names = {entry.filename.replace("\\", "/").lower(): entry.filename for entry in entries}
 
-    def names(self) -> list[str]:
-        """Return the names of all parts."""
-        return [*self._names.values()]
-
     def has(self, name: str) -> bool:
         """Whether there is a part with this name."""
         return name.lower() in self._names

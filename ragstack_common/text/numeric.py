@@ -39,10 +39,15 @@ _WRITTEN: Final = {
 }
 """One form of dashes, decimal marks, and marks between thousands, such as a space that does not break the line."""
 
-_RAISED: Final = re.compile("([^\\W\\d_]+|\\d)([\u2070\u00b9\u00b2\u00b3\u2074-\u207b]+)")
-_FRACTION: Final = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
+_DIGITS_ABOVE: Final = "\u00b2\u00b3\u00b9\u2070\u2074-\u207b"
+_FRACTIONS: Final = "\u00bc-\u00be\u2150-\u215e"
+_HAS_RAISED: Final = re.compile(f"[{_DIGITS_ABOVE}{_FRACTIONS}]")
+_RAISED: Final = re.compile(f"(?<=[^\\W_])(?<![{_DIGITS_ABOVE}])[{_DIGITS_ABOVE}]+")
+_FRACTION: Final = re.compile(f"(?<=\\d)(?=[{_FRACTIONS}])")
 MAX_UNIT_LETTERS: Final = 3
 """Letters of a unit whose power belongs to it, as in km²; a longer word has the number of a note."""
+
+_UNIT: Final = re.compile(f"(?<![^\\W\\d_])[^\\W\\d_]{{1,{MAX_UNIT_LETTERS}}}$")
 
 _END: Final = r"(?!\d|[.,]\d)"
 _HEX: Final = "[0-9a-f]"
@@ -96,7 +101,8 @@ def written(text: str) -> str:
     """Return a text with one form of the marks within numbers, and what is raised after a number apart from it."""
     if text.isascii():
         return text
-    text = _FRACTION.sub(" ", _RAISED.sub(_apart, text))
+    if _HAS_RAISED.search(text):
+        text = _FRACTION.sub(" ", _RAISED.sub(_apart, text))
     for mark, one in _WRITTEN.items():
         if mark in text:
             text = text.replace(mark, one)
@@ -104,9 +110,9 @@ def written(text: str) -> str:
 
 
 def _apart(found: re.Match[str]) -> str:
-    base, raised = found.groups()
-    is_unit = base.isalpha() and len(base) <= MAX_UNIT_LETTERS and raised in "\u00b2\u00b3"
-    return found[0] if is_unit else f"{base} {raised}"
+    before = found.string[max(0, found.start() - MAX_UNIT_LETTERS - 1) : found.start()]
+    is_power = found[0] in "\u00b2\u00b3" and _UNIT.search(before)
+    return found[0] if is_power else f" {found[0]}"
 
 
 def may_have_numbers(text: str) -> bool:

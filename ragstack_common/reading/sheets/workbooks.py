@@ -23,6 +23,9 @@ _MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+)(\d+)
 _FILTERED: Final = re.compile(rb"<(?:\w+:)?(?:filterColumn|filters|customFilters)[\s>]")
 _BETWEEN: Final = "\x1f"
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_MAX_SPAN: Final = 1000
+"""Columns that a merged cell fills: some sheets merge a title across all 16,384."""
+
 _BLOCK: Final = 1 << 20
 _LONGEST_ELEMENT: Final = 512
 
@@ -51,24 +54,21 @@ class Sheet:
     def lines(self) -> Iterator[str]:
         """Yield the lines of Markdown: a heading, texts above the table, the table, and other texts."""
         yield f"## {markdown.one_line(self.name)}"
-        used = sorted({column for columns in self._columns for column in columns})
-        rows = iter(self.rows)
-        header = None
-        for columns, joined in rows:
-            texts = joined.split(_BETWEEN)
-            # A title above the table, in one cell or merged across it.
-            if len(used) > 1 and len(set(texts)) == 1 and (len(texts) == 1 or len(texts) == len(used)):
-                yield from ("", markdown.one_line(texts[0]))
-                continue
-            header = (columns, joined)
-            break
-        if header is not None:
-            yield ""
+        is_table = len({column for columns in self._columns for column in columns}) > 1
+        first = 0
+        for _, joined in self.rows if is_table else ():
+            # A title above the table, in one cell or merged across columns.
+            title, *others = set(joined.split(_BETWEEN))
+            if others:
+                break
+            first += 1
+            yield from ("", markdown.one_line(title))
+        rows = self.rows[first:]
+        if rows:
+            used = sorted({column for columns in {columns for columns, _ in rows} for column in columns})
             places = {column: place for place, column in enumerate(used)}
-            yield _line(header, places)
-            yield markdown.row(["---"] * len(used))
-            for each in rows:
-                yield _line(each, places)
+            yield from ("", _line(rows[0], places), markdown.row(["---"] * len(used)))
+            yield from (_line(each, places) for each in rows[1:])
         for note in self.notes:
             yield from ("", markdown.one_line(note))
 
@@ -109,7 +109,7 @@ class _Merged:
         if not own:  # a row of nothing but the rest of merged cells
             return cells
         for _, first, last, value in [*above, *self._open[len(above) :]]:
-            for column in range(first, last + 1):
+            for column in range(first, min(last, first + _MAX_SPAN) + 1):
                 cells.setdefault(column, value)
         return dict(sorted(cells.items()))
 

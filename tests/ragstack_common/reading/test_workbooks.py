@@ -114,6 +114,12 @@ def test_a_title_above_the_table_is_a_paragraph() -> None:
     assert read(data) == "## S\n\nPrices of 2026\n\nin euros\n\n| pump | price |\n| --- | --- |\n| P9 | 815 |"
 
 
+def test_a_title_that_is_merged_across_all_columns_does_not_widen_the_table() -> None:
+    title = '<mergeCells><mergeCell ref="A1:XFD1"/></mergeCells>'
+
+    assert table(xlsx({"S": rows(["Prices", None], ["pump", "price"], ["P9", 815]) + title}))[0] == "| pump | price |"
+
+
 def test_a_cell_without_a_reference_follows_the_one_before_it() -> None:
     data = xlsx(
         {
