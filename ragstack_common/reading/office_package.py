@@ -2,6 +2,7 @@
 
 import io
 import posixpath
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,7 @@ MAX_UNPACKED_BYTES: Final = 512 * 1024**2
 BEGINNING_SEARCHED: Final = 4096
 """Bytes of a part that can contain a declaration, before its first element."""
 
+_WHOLE_NUMBER: Final = re.compile(r"\s*([+-]?[0-9]{1,9})\s*")
 _READING_ERRORS: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -137,6 +139,12 @@ class OfficePackage:
             return False
         with self._archive.open(entry) as part:
             return b"<!DOCTYPE" in part.read(BEGINNING_SEARCHED).replace(b"\x00", b"")
+
+
+def whole_number(text: str | None, default: int) -> int:
+    """Return what an attribute says, or the default if it says no whole number of up to nine digits."""
+    found = _WHOLE_NUMBER.fullmatch(text or "")
+    return int(found[1]) if found else default
 
 
 @cache

@@ -7,6 +7,15 @@ from typing import Final
 
 TRANSITIONAL: Final = "http://schemas.openxmlformats.org"
 STRICT: Final = "http://purl.oclc.org/ooxml"
+DRAWING_SPACES: Final = (
+    'xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing"'
+    ' xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    ' xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart"'
+    ' xmlns:cx="http://schemas.microsoft.com/office/drawing/2014/chartex"'
+    ' xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram"'
+    ' xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    ' xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+)
 _TYPES: Final = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>'
 
 
@@ -93,6 +102,8 @@ def xlsx(
     formats: Sequence[str] = (),
     workbook: str = "",
     states: Mapping[str, str] | None = None,
+    drawing: str = "",
+    drawn: Mapping[str, tuple[str, str]] | None = None,
     edition: str = TRANSITIONAL,
 ) -> bytes:
     """Return a workbook.
@@ -103,6 +114,8 @@ def xlsx(
         formats: Format codes; style 1 is the first one.
         workbook: XML before the sheets.
         states: Of sheets that are hidden.
+        drawing: The XML of what lies on the first sheet.
+        drawn: The kind and the XML of its charts and diagrams, by the id of their relationship.
         edition: Of the standard.
     """
     main = edition + ("/spreadsheetml/2006/main" if edition == TRANSITIONAL else "/spreadsheetml/main")
@@ -128,6 +141,14 @@ def xlsx(
         written[f"xl/worksheets/sheet{number}.xml"] = f"<worksheet {spaces}>{content}</worksheet>"
         targets[f"s{number}"] = ("worksheet", f"worksheets/sheet{number}.xml")
     written["xl/_rels/workbook.xml.rels"] = links(targets, edition)
+    if drawing:
+        drawn = drawn or {}
+        written["xl/worksheets/_rels/sheet1.xml.rels"] = links({"d": ("drawing", "../drawings/drawing1.xml")}, edition)
+        written["xl/drawings/drawing1.xml"] = f"<xdr:wsDr {DRAWING_SPACES}>{drawing}</xdr:wsDr>"
+        written["xl/drawings/_rels/drawing1.xml.rels"] = links(
+            {own: (kind, f"{own}.xml") for own, (kind, _) in drawn.items()}, edition
+        )
+        written |= {f"xl/drawings/{own}.xml": content for own, (_, content) in drawn.items()}
     return package(written)
 
 

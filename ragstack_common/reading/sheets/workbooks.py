@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
-from ragstack_common.reading import markdown
+from ragstack_common.reading import drawings, markdown
+from ragstack_common.reading.markdown import Blocks
+from ragstack_common.reading.number_formats import BUILT_IN, GENERAL, shown, shown_text
 from ragstack_common.reading.office_package import OfficePackage, local
-from ragstack_common.reading.sheets.number_formats import BUILT_IN, GENERAL, shown, shown_text
 
 if TYPE_CHECKING:
     import xlrd
@@ -37,12 +38,12 @@ class Sheet:
     Attributes:
         name: As on its tab.
         rows: The texts of each row that has some, joined, with the columns that they are in.
-        notes: Texts of boxes that lie on the sheet.
+        drawn: The texts of shapes and charts that lie on the sheet.
     """
 
     name: str
     rows: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    drawn: Blocks = field(default_factory=Blocks)
     _columns: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
 
     def add(self, cells: Mapping[int, str]) -> None:
@@ -69,8 +70,8 @@ class Sheet:
             places = {column: place for place, column in enumerate(used)}
             yield from ("", _line(rows[0], places), markdown.row(["---"] * len(used)))
             yield from (_line(each, places) for each in rows[1:])
-        for note in self.notes:
-            yield from ("", markdown.one_line(note))
+        if drawn := str(self.drawn):
+            yield from ("", *drawn.split("\n"))
 
 
 def _line(row: tuple[Sequence[int], str], places: Mapping[int, int]) -> str:
@@ -82,7 +83,7 @@ def _line(row: tuple[Sequence[int], str], places: Mapping[int, int]) -> str:
 
 def text(sheets: Iterable[Sheet]) -> str:
     """Return the Markdown of a workbook; empty if no sheet has text."""
-    return "\n\n".join("\n".join(sheet.lines()) for sheet in sheets if sheet.rows or sheet.notes)
+    return "\n\n".join("\n".join(sheet.lines()) for sheet in sheets if sheet.rows or str(sheet.drawn))
 
 
 class _Merged:
@@ -135,7 +136,7 @@ class XlsxWorkbook:
             for sheet in workbook.iter("sheet")
             if sheet.get("state", "visible") == "visible"
             and (link := self._links.get(sheet.get("id", "")))
-            and link.kind == "worksheet"
+            and link.kind in ("worksheet", "chartsheet")
         ]
 
     def sheets(self) -> Iterator[Sheet]:
@@ -186,7 +187,7 @@ class XlsxWorkbook:
                 if visible:
                     sheet.add(visible)
                 element.clear()
-        sheet.notes += self._boxes(part)
+        self._write_drawn(part, sheet.drawn)
         return sheet
 
     def _end_of_sheet(self, part: str) -> tuple[_Merged, bool]:
@@ -248,15 +249,13 @@ class XlsxWorkbook:
         style = int(element.get("s", 0))
         return self._formats[style] if style < len(self._formats) else GENERAL
 
-    def _boxes(self, part: str) -> Iterator[str]:
-        """Yield the texts of shapes on a sheet."""
+    def _write_drawn(self, part: str, blocks: Blocks) -> None:
+        """Write the texts of shapes, diagrams and charts on a sheet."""
         for link in self._package.links(part).values():
-            if link.kind != "drawing" or not self._package.has(link.target):
-                continue
-            for body in self._package.root(link.target).iter("txBody"):
-                paragraphs = ("".join(each.text or "" for each in paragraph.iter("t")) for paragraph in body.iter("p"))
-                if written := " ".join(filter(None, paragraphs)).strip():
-                    yield written
+            if link.kind == "drawing" and self._package.has(link.target):
+                links = self._package.links(link.target)
+                for each in drawings.drawn(self._package.root(link.target)):
+                    drawings.write(each, self._package, links, blocks)
 
 
 def _rich_text(element: ET.Element) -> str:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from ragstack_common.reading import lists, markdown
+from ragstack_common.reading import drawings, lists, markdown
 from ragstack_common.reading.html import pages
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.office_package import OfficePackage
@@ -88,6 +88,8 @@ class _Document:
         """Open fields, the innermost last: ``code`` or ``result``, and the code."""
 
         self._boxes: list[Element] = []
+        self._drawn = Blocks()
+        self._in_cells = 0
         self._carried = _Paragraph()
         self._part = self._main
         self._depth = 0
@@ -159,6 +161,9 @@ class _Document:
                 self._write_other_file(each, blocks)
             while self._boxes:
                 self._write(self._boxes.pop(0), blocks)
+            if not self._in_cells:
+                blocks.written(str(self._drawn))
+                self._drawn = Blocks()
         blocks.paragraph(str(self._carried))
         self._carried = around
         self._depth -= 1
@@ -219,7 +224,7 @@ class _Document:
             elif name in ("oMath", "oMathPara"):
                 paragraph.add(formula(each))
             elif name == "AlternateContent":
-                self._read_runs(_alternative(each), paragraph)
+                self._read_runs(drawings.alternative(each), paragraph)
             elif name not in _LEFT_OUT and not (name == "fldSimple" and self._is_number_of_page(each.get("instr", ""))):
                 self._read_runs(each, paragraph)
         self._depth -= 1
@@ -249,10 +254,10 @@ class _Document:
         elif name in ("footnoteReference", "endnoteReference"):
             self._refer(each, name.removesuffix("Reference"), paragraph)
         elif name == "AlternateContent":
-            for part in _alternative(each):
+            for part in drawings.alternative(each):
                 self._read_run_part(part, paragraph, hidden=hidden, place=place)
         elif name in ("drawing", "pict", "object"):
-            self._read_drawing(each, paragraph)
+            self._read_drawing(each)
 
     def _ruby(self, element: Element) -> str:
         """Return a text with its reading in parentheses."""
@@ -307,29 +312,13 @@ class _Document:
             if str(note):
                 blocks.written(f"{markdown.raised(mark, '')} {note}".strip())
 
-    def _read_drawing(self, drawing: Element, paragraph: _Paragraph) -> None:
-        """Keep text boxes for the end of the paragraph, and add the texts of diagrams and charts."""
-        waiting = [drawing]
-        while waiting:
-            each = waiting.pop(0)
+    def _read_drawing(self, drawing: Element) -> None:
+        """Keep text boxes for the end of the paragraph, and charts and diagrams for the end of the table around it."""
+        for each in drawings.drawn(drawing):
             if each.tag == "txbxContent":
                 self._boxes.append(each)
-                continue
-            if each.tag == "AlternateContent":
-                waiting = [*_alternative(each), *waiting]
-                continue
-            if each.tag in ("relIds", "chart"):
-                for text in self._texts_of_part(each.get("dm") or each.get("id") or ""):
-                    paragraph.add(f"\n{text}\n")
-            waiting = [*each, *waiting]
-
-    def _texts_of_part(self, link: str) -> Iterator[str]:
-        found = self._links.get(link)
-        if found is None or found.is_external or not self._package.has(found.target):
-            return
-        for each in self._package.root(found.target).iter("p"):
-            if text := "".join(part.text or "" for part in each.iter("t")).strip():
-                yield text
+            else:
+                drawings.write(each, self._package, self._links, self._drawn)
 
     def _write_table(self, table: Element, blocks: Blocks) -> None:
         rows = [row for row in _inside(table, {"tr"}) if not _row_is_gone(row)]
@@ -362,7 +351,9 @@ class _Document:
     def _cell(self, cell: Element) -> str:
         blocks = Blocks()
         boxes, self._boxes = self._boxes, []
+        self._in_cells += 1
         self._write(cell, blocks)
+        self._in_cells -= 1
         self._boxes = boxes
         return markdown.one_line(str(blocks))
 
@@ -397,15 +388,9 @@ def _inside(parent: Element, names: Iterable[str]) -> Iterator[Element]:
         elif each.tag in names:
             yield each
         elif each.tag == "AlternateContent":
-            waiting.append(iter(_alternative(each)))
+            waiting.append(iter(drawings.alternative(each)))
         elif each.tag not in _LEFT_OUT and each.tag not in ("tc", "tr", "r"):
             waiting.append(iter(each))
-
-
-def _alternative(parent: Element) -> Element:
-    """Return the content that Word shows of several: the first that has some."""
-    choices = [each for each in parent if each.tag in ("Choice", "Fallback") and len(each)]
-    return choices[0] if choices else parent
 
 
 def _span(properties: Element | None, name: str, default: int) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstack_common.reading.sheets.number_formats import shown, shown_text
+from ragstack_common.reading.number_formats import shown, shown_text
 
 DAY = 46205  # 2 July 2026
 
