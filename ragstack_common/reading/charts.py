@@ -74,7 +74,7 @@ def write_tables(title: str, series: list[Series], blocks: Blocks) -> None:
         if places:
             blocks.table([header, *rows])
         else:
-            blocks.paragraph("\n".join(filter(None, header)))
+            blocks.paragraph("\n".join(dict.fromkeys(filter(None, header))))
 
 
 def paragraphs(parent: Element) -> Iterator[str]:

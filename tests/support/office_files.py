@@ -1,6 +1,7 @@
 """Office files, written by hand, so that tests decide about each element."""
 
 import io
+import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -169,3 +170,55 @@ def rows(*values: Sequence[str | float | bool | None]) -> str:
                 cells += f"<c {reference}><v>{value}</v></c>"
         written += f'<row r="{number}">{cells}</row>'
     return f"<sheetData>{written}</sheetData>"
+
+
+def record(kind: int, data: bytes = b"") -> bytes:
+    """Return a record of a workbook of Excel 97 to 2003."""
+    return struct.pack("<HH", kind, len(data)) + data
+
+
+def substream(kind: int, *records: bytes) -> bytes:
+    """Return the records of a workbook (5), a sheet (0x10) or a chart (0x20)."""
+    beginning = struct.pack("<HHHHII", 0x600, kind, 0x0DBB, 0x07CC, 0, 6)
+    return record(0x809, beginning) + b"".join(records) + record(0x0A)
+
+
+def short_text(text: str) -> bytes:
+    """Return a text of up to 255 characters as the records have it."""
+    return struct.pack("<BB", len(text), 1) + text.encode("utf-16-le")
+
+
+def text_box(text: str, kind: int = 6) -> bytes:
+    """Return the records of a text box, or of a comment (0x19)."""
+    cut = len(text) // 2
+    return (
+        record(0x5D, struct.pack("<HHHHH12x4x", 0x15, 0x12, kind, 1, 0x6011))
+        + record(0x1B6, struct.pack("<HH6xHH4x", 0, 0, len(text), 0))
+        + record(0x3C, b"\x00" + text[:cut].encode("latin-1"))
+        + record(0x3C, b"\x01" + text[cut:].encode("utf-16-le"))
+    )
+
+
+def xls(sheets: Mapping[str, tuple[int, bytes]]) -> bytes:
+    """Return a workbook of Excel 97 to 2003, without the container around its records.
+
+    Args:
+        sheets: The kind (0 for cells, 2 for a chart) and the substream of each sheet, by its name.
+    """
+    names = [record(0x85, struct.pack("<IBB", 0, 0, kind) + short_text(name)) for name, (kind, _) in sheets.items()]
+    position = len(substream(5, *names))
+    listed = b""
+    for name, (kind, content) in sheets.items():
+        listed += record(0x85, struct.pack("<IBB", position, 0, kind) + short_text(name))
+        position += len(content)
+    return substream(5, listed) + b"".join(content for _, content in sheets.values())
+
+
+def label(row: int, column: int, text: str) -> bytes:
+    """Return the record of a cell with a text."""
+    return record(0x204, struct.pack("<HHHHB", row, column, 0, len(text), 1) + text.encode("utf-16-le"))
+
+
+def number(row: int, column: int, value: float) -> bytes:
+    """Return the record of a cell with a number."""
+    return record(0x203, struct.pack("<HHHd", row, column, 0, value))

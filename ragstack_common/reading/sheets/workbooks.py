@@ -15,6 +15,7 @@ from ragstack_common.reading import drawings, markdown
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.number_formats import BUILT_IN, GENERAL, shown, shown_text
 from ragstack_common.reading.office_package import OfficePackage, local
+from ragstack_common.reading.sheets import biff
 
 if TYPE_CHECKING:
     import xlrd
@@ -26,6 +27,9 @@ _BETWEEN: Final = "\x1f"
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _MAX_SPAN: Final = 1000
 """Columns that a merged cell fills: some sheets merge a title across all 16,384."""
+
+_EXCEL_97: Final = 80
+"""As xlrd names the version of its files."""
 
 _BLOCK: Final = 1 << 20
 _LONGEST_ELEMENT: Final = 512
@@ -288,6 +292,22 @@ def _column(letters: str) -> int:
     return number
 
 
+def _workbook_stream(data: bytes) -> bytes:
+    """Return the records of a workbook; those of all sheets are in one stream."""
+    import io  # noqa: PLC0415
+
+    from xlrd import compdoc  # noqa: PLC0415
+
+    if not data.startswith(compdoc.SIGNATURE):
+        return data
+    container = compdoc.CompDoc(data, logfile=io.StringIO())
+    for name in ("Workbook", "Book"):
+        memory, begin, length = container.locate_named_stream(name)
+        if memory:
+            return bytes(memory[begin : begin + length])
+    return b""
+
+
 class XlsWorkbook:
     """A workbook of Excel 97 to 2003."""
 
@@ -304,12 +324,21 @@ class XlsWorkbook:
         except (AssertionError, IndexError, KeyError, TypeError, UnicodeDecodeError, ValueError):
             # Formats are damaged more often than cells.
             self._book = xlrd.open_workbook(file_contents=data, logfile=io.StringIO())
+        self._stream = _workbook_stream(data) if self._book.biff_version >= _EXCEL_97 else b""
 
     def sheets(self) -> Iterator[Sheet]:
         """Yield the visible sheets."""
-        for source in self._book.sheets():
-            if source.visibility == 0:
-                yield self._sheet(source)
+        sources = iter(self._book.sheets())
+        listed = biff.sheets(self._stream) or [
+            biff.SheetEntry(0, each.visibility, biff.WORKSHEET, each.name) for each in self._book.sheets()
+        ]
+        for entry in listed:
+            source = next(sources, None) if entry.kind == biff.WORKSHEET else None
+            if entry.state or (source is None and entry.kind != biff.CHART):
+                continue
+            sheet = Sheet(entry.name) if source is None else self._sheet(source)
+            biff.write(self._stream, entry.position, self._formatted, sheet.drawn)
+            yield sheet
 
     def _sheet(self, source: "xlrd.sheet.Sheet") -> Sheet:
         sheet = Sheet(source.name)
@@ -344,10 +373,17 @@ class XlsWorkbook:
         return shown_text(written, code) if "@" in code and code != "@" else written
 
     def _format(self, found: "xlrd.sheet.Cell") -> str:
-        if not self._book.formatting_info or found.xf_index is None:
+        formats = self._book.xf_list
+        if not self._book.formatting_info or found.xf_index is None or found.xf_index >= len(formats):
             return "yyyy-mm-dd" if found.ctype == self._types.XL_CELL_DATE else GENERAL
-        key = self._book.xf_list[found.xf_index].format_key
-        return BUILT_IN.get(key) or self._book.format_map[key].format_str
+        return self._code(formats[found.xf_index].format_key)
+
+    def _code(self, key: int) -> str:
+        own = self._book.format_map.get(key)
+        return BUILT_IN.get(key) or (own.format_str if own else GENERAL)
+
+    def _formatted(self, value: float, key: int) -> str:
+        return shown(value, self._code(key), since_1904=bool(self._book.datemode))
 
     def _rich_text(self, source: Any, row: int, column: int, written: str) -> str:
         """Keep characters above and below the line apart."""
@@ -359,7 +395,8 @@ class XlsWorkbook:
         parts, ends = written[: runs[0][0]], [start for start, _ in runs[1:]] + [len(written)]
         for (start, font), end in zip(runs, ends, strict=True):
             part = written[start:end]
-            escapement = self._book.font_list[font].escapement
+            fonts = self._book.font_list
+            escapement = fonts[font].escapement if font < len(fonts) else 0
             parts += (part, markdown.raised(part, parts), markdown.lowered(part))[
                 escapement if escapement in (1, 2) else 0
             ]
