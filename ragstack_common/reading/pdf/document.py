@@ -1,20 +1,25 @@
 """Read PDF files: the visible text of each page, where its characters are, and its picture.
 
-Text outside of the part of a page that is shown, and without a size, is left out: half of a spread that was cut into
-pages, or words that nobody sees. Text that is not painted stays, because scans have their recognized text in this form.
-What forms and notes show on the page belongs to its text and its picture.
+Text that nobody sees is left out: outside of the part of a page or the clipping path that is shown, in a hidden layer,
+without a size, covered, or in the colour of what is below it. Scans have their recognized text in a form that is not
+painted, which stays. Stamps and other text that lies on text follow the rest of the page. What forms and notes show on
+the page belongs to its text and its picture.
 """
 
 import math
+import re
+import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ragstack_common.reading.formats import DAMAGED, PROTECTED, UnreadableDocument
+from ragstack_common.reading.pdf.drawing import Drawing
 from ragstack_common.reading.pdf.geometry import Box
 from ragstack_common.reading.pdf.glyphs import Glyphs
+from ragstack_common.reading.pdf.layers import layers
 from ragstack_common.reading.pdf.order import as_read
 from ragstack_common.reading.pdf.text import cleaned, paragraphs
 from ragstack_common.reading.pdf.visible import Visible, visible
@@ -33,6 +38,15 @@ MAX_IMAGE_HEIGHT: Final = 10_000
 
 MAX_PNG_BYTES: Final = 1_000_000
 """Bytes of a picture without loss. Photographs take more, and are compressed."""
+
+_LAYERS: Final = b"/OCProperties"
+_COMPRESSED: Final = re.compile(rb"/ObjStm\b[^>]{0,300}>>\s*stream\r?\n")
+_MAX_COMPRESSED_BYTES: Final = 16 * 1024**2
+_FORM_IN_LAYER: Final = re.compile(rb"/OC\s+\d")
+"""Entry of a form that belongs to a layer; dictionaries of forms are not compressed."""
+
+SEPARATOR: Final = "\n\n"
+"""Between the text of a page and the text that lies on it."""
 
 NO_AREA: Final = (
     "Page {} of the .pdf file has no area: its crop box is outside of its media box, or has no width or height. Print"
@@ -61,6 +75,8 @@ class PdfDocument:
         import pypdfium2  # noqa: PLC0415
 
         self._pdfium = pypdfium2
+        self._has_layers = _has_layers(data)
+        self._has_hidden_forms = self._has_layers and _FORM_IN_LAYER.search(data) is not None
         try:
             self._document = pypdfium2.PdfDocument(data)
             self._document.init_forms()  # draws fields that the file has without their appearance
@@ -80,8 +96,8 @@ class PdfDocument:
 
     def text(self, number: int) -> str:
         """Return the text of a page, with an empty line between paragraphs."""
-        with self._page(number) as (page, characters):
-            return cleaned(paragraphs(self._pdfium.raw, characters, self._shown(page, characters)))
+        with self._page(number) as page:
+            return SEPARATOR.join(text for *_, text in self._layers(page, number))
 
     def boxes(self, number: int, spans: Sequence[tuple[int, int]]) -> list[list[Box]]:
         """Return the places of parts of a page's text, one box for each line.
@@ -93,18 +109,23 @@ class PdfDocument:
         Returns:
             Boxes for each part; none if PDFium does not say which characters of the page they are.
         """
-        raw = self._pdfium.raw
-        with self._page(number) as (page, characters):
-            shown = self._shown(page, characters)
-            text = cleaned(paragraphs(raw, characters, shown))
-            glyphs = Glyphs(raw, page, characters, shown)
-            places = [offset for offset, character in enumerate(text) if not character.isspace()]
-            if len(places) != len(glyphs.all):
-                return [[] for _ in spans]
-            runs = [(bisect_left(places, start), bisect_left(places, end)) for start, end in spans]
-            return [
-                glyphs.boxes(begin, end, "".join(text[offset] for offset in places[begin:end])) for begin, end in runs
-            ]
+        found: list[list[Box]] = [[] for _ in spans]
+        uncertain = set()
+        begin = 0
+        with self._page(number) as page:
+            for characters, shown, text in self._layers(page, number):
+                glyphs = Glyphs(self._pdfium.raw, page, characters, shown)
+                places = [offset for offset, character in enumerate(text) if not character.isspace()]
+                for index, span in enumerate(spans):
+                    first, last = (bisect_left(places, offset - begin) for offset in span)
+                    if first == last:
+                        continue
+                    boxes = glyphs.boxes(first, last, "".join(text[offset] for offset in places[first:last]))
+                    if len(places) != len(glyphs.all) or not boxes:
+                        uncertain.add(index)
+                    found[index] += boxes
+                begin += len(text) + len(SEPARATOR)
+        return [[] if index in uncertain else boxes for index, boxes in enumerate(found)]
 
     def picture(self, number: int) -> Picture:
         """Draw a page, in PNG, or in WebP if that is much smaller.
@@ -112,7 +133,7 @@ class PdfDocument:
         Raises:
             UnreadableDocument: The page shows nothing, because it has no area.
         """
-        with self._page(number) as (page, _):
+        with self._page(number) as page:
             width, height = page.get_size()
             if not (0 < width < math.inf and 0 < height < math.inf):
                 raise UnreadableDocument(NO_AREA.format(number))
@@ -127,11 +148,22 @@ class PdfDocument:
         image.save(written, "WEBP", quality=75, method=0)
         return Picture(written.getvalue(), "image/webp", *image.size)
 
-    def _shown(self, page: Any, characters: Any) -> Visible:
-        return as_read(self._pdfium.raw, characters, visible(self._pdfium.raw, page, characters))
+    def _layers(self, page: Any, number: int) -> Iterator[tuple[Any, Visible, str]]:
+        """Yield PDFium's characters of a page and their text: first without what lies on other text, then that."""
+        raw = self._pdfium.raw
+        drawing = Drawing(raw, page, has_layers=self._has_layers, has_hidden_forms=self._has_hidden_forms)
+        for cut in layers(raw, page, drawing):
+            try:
+                characters = page.get_textpage()
+            except self._pdfium.PdfiumError:
+                raise UnreadableDocument(DAMAGED.format("pdf", f"page {number}")) from None
+            with closing(characters):
+                shown = as_read(raw, characters, visible(raw, characters, cut))
+                if text := cleaned(paragraphs(raw, characters, shown)):
+                    yield characters, shown, text
 
     @contextmanager
-    def _page(self, number: int) -> Iterator[tuple[Any, Any]]:
+    def _page(self, number: int) -> Iterator[Any]:
         try:
             page = self._document[number - 1]
             if self._has_written_annotations(page):
@@ -139,13 +171,11 @@ class PdfDocument:
                 self._pdfium.raw.FPDFPage_Flatten(page, self._pdfium.raw.FLAT_NORMALDISPLAY)
                 page.close()
                 page = self._document[number - 1]
-            characters = page.get_textpage()
         except self._pdfium.PdfiumError:
             raise UnreadableDocument(DAMAGED.format("pdf", f"page {number}")) from None
         try:
-            yield page, characters
+            yield page
         finally:
-            characters.close()
             page.close()
 
     def _has_written_annotations(self, page: Any) -> bool:
@@ -159,6 +189,20 @@ class PdfDocument:
             if kind in written:
                 return True
         return False
+
+
+def _has_layers(data: bytes) -> bool:
+    """Whether a file may have optional content. Its catalogue says so, which newer files compress."""
+    if _LAYERS in data:
+        return True
+    for found in _COMPRESSED.finditer(data):
+        stream = memoryview(data)[found.end() :]
+        try:
+            if _LAYERS in zlib.decompressobj().decompress(stream, _MAX_COMPRESSED_BYTES):
+                return True
+        except zlib.error:  # encrypted
+            return True
+    return False
 
 
 def _without_colours(image: "Image") -> "Image":

@@ -1,16 +1,12 @@
 """Where the characters of a page's text are on its picture."""
 
-from ctypes import byref, c_int
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any
 
-from ragstack_common.reading.pdf.geometry import Box, Rectangle, rectangles
+from ragstack_common.reading.pdf.geometry import Box, Rectangle, drawn_at, rectangles
 from ragstack_common.reading.pdf.order import ON_THE_LINE
 from ragstack_common.reading.pdf.text import CONTROLS, HYPHENATION
 from ragstack_common.reading.pdf.visible import CODE_OF_HYPHEN, HYPHEN, UNKNOWN, Visible
-
-_UNITS: Final = 1_000_000
-"""Width and height of the device to which places on a page are converted: PDFium rounds to its pixels."""
 
 
 class Glyphs:
@@ -40,7 +36,7 @@ class Glyphs:
             else:
                 found.append(ink)
             last = line, body
-        return [box for box in map(self._shown, found) if box.width and box.height]
+        return [box for box in (drawn_at(self._raw, self._page, each) for each in found) if box.width and box.height]
 
     def _is(self, index: int, character: str) -> bool:
         code = self._raw.FPDFText_GetUnicode(self._characters, index)
@@ -52,13 +48,3 @@ class Glyphs:
         if character in "()[]":
             return chr(code) in "()[]"  # in text from right to left, they are mirrored
         return bool(code == int.from_bytes(character.encode("utf-16-le")[:2], "little"))
-
-    def _shown(self, rectangle: "Rectangle") -> Box:
-        """Return a rectangle of the page as a part of its picture, which can be turned and cut."""
-        x, y = c_int(), c_int()
-        corners = []
-        for corner in ((rectangle.left, rectangle.bottom), (rectangle.right, rectangle.top)):
-            self._raw.FPDF_PageToDevice(self._page, 0, 0, _UNITS, _UNITS, 0, *corner, byref(x), byref(y))
-            corners.append([min(max(each.value / _UNITS, 0.0), 1.0) for each in (x, y)])
-        (left, right), (top, bottom) = map(sorted, zip(*corners, strict=True))
-        return Box(left, top, right - left, bottom - top)

@@ -3,7 +3,6 @@
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
 from ctypes import byref, c_double
 from typing import Any, Final
 
@@ -35,13 +34,13 @@ def as_read(raw: Any, characters: Any, shown: Visible) -> Visible:
     The note of 28³ days does not make it 283. Programs that print web pages draw Arabic and Hebrew from left to right,
     and the parts of an Indic letter apart from each other; PDFium takes these for reversed words and for spaces.
     """
-    places = _Places(raw, characters, shown.units)
+    places = _Places(raw, characters, shown)
     if shown.is_listed and _RIGHT_TO_LEFT.search(shown.text):
         shown = _right_to_left(places, shown)
-        places = _Places(raw, characters, shown.units)
+        places = _Places(raw, characters, shown)
     if shown.is_listed and _INDIC_GAP.search(shown.text):
         shown = _without_gaps_in_words(places, shown)
-        places = _Places(raw, characters, shown.units)
+        places = _Places(raw, characters, shown)
     return _with_raised_digits(places, shown)
 
 
@@ -90,7 +89,7 @@ def _with_raised_digits(places: "_Places", shown: Visible) -> Visible:
         begin, end = found.span()
         beside = begin - 1 if begin and not text[begin - 1].isspace() else end
         on_line = beside if beside < len(text) and not text[beside].isspace() else begin
-        if places.size(begin) == places.size(end - 1) == places.size(on_line):
+        if len({places.size(place) for place in {begin, end - 1, on_line}}) == 1:
             continue
         for place in range(begin, end):
             if place != on_line and (digits := places.moved(place, on_line)):
@@ -105,8 +104,8 @@ def _with_raised_digits(places: "_Places", shown: Visible) -> Visible:
 class _Places:
     """The font sizes and places of the characters of a page, by their offset in its text; in points."""
 
-    def __init__(self, raw: Any, characters: Any, units: Sequence[int]) -> None:
-        self._raw, self._characters, self._units = raw, characters, units
+    def __init__(self, raw: Any, characters: Any, shown: Visible) -> None:
+        self._raw, self._characters, self._units, self._is_listed = raw, characters, shown.units, shown.is_listed
 
     def size(self, place: int) -> float:
         """Return the size of a character's font, which the page may draw larger or smaller."""
@@ -147,4 +146,5 @@ class _Places:
         return x.value, y.value
 
     def _index(self, place: int) -> int:
-        return int(self._raw.FPDFText_GetCharIndexFromTextIndex(self._characters, self._units[place]))
+        unit = self._units[place]
+        return unit if self._is_listed else int(self._raw.FPDFText_GetCharIndexFromTextIndex(self._characters, unit))

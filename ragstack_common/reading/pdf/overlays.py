@@ -1,0 +1,150 @@
+"""Texts that lie on others, such as stamps and watermarks: they are read after the rest of the page.
+
+PDFium sorts what a page draws at about the same height from left to right, and so mixes the words of a stamp into the
+line below it.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from ctypes import addressof
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+from ragstack_common.reading.pdf.drawing import Drawing, Text
+from ragstack_common.reading.pdf.geometry import Rectangle, rectangles
+
+LARGER: Final = 1.6
+"""Height of a text that may be a stamp, as a multiple of the usual height on the page. Turned text is high, too."""
+
+SAME_FONT: Final = 0.1
+"""Relative difference of the sizes and directions of two parts of a stamp, at most."""
+
+LEAST_LENGTH: Final = 1.5
+"""Width that two texts on the same line have in common if one lies on the other, at least, as a multiple of their
+height."""
+
+LEAST_COVERED: Final = 0.15
+"""Share of the smaller of two letters that they have in common, at least, if one lies on the other."""
+
+LEAST_LETTERS: Final = 2
+"""Letters of a stamp that lie on others, at least: an accent is one."""
+
+TWIN: Final = 0.15
+"""Distance of two copies of a text that make it look bold, at most, as a share of its height. PDFium reads one."""
+
+Letters = Mapping[int, Sequence[Rectangle]]
+"""The rectangles of the letters of texts, by the addresses of these."""
+
+
+def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Letters]) -> list[Text]:
+    """Return those of the texts that lie on others.
+
+    Args:
+        drawing: The page.
+        texts: Its visible texts.
+        letters: Finds the letters of the page, if there may be such a text.
+    """
+    written = [text for text in texts if text.box.left < text.box.right and text.box.bottom < text.box.top]
+    if not written:
+        return []
+    usual = median(text.box.height() for text in written)
+    high = [number for number, text in enumerate(written) if text.box.height() > LARGER * usual]
+    usual_ones = [text for text in written if text.box.height() <= LARGER * usual]
+    doubtful = [*_on_lines(usual_ones), *(_high(drawing, written, high) if high else ())]
+    if not doubtful:
+        return []
+    found = letters()
+    return [text for above, below in doubtful if _lies_on(found, above, below) for text in above]
+
+
+def letters_of(raw: Any, characters: Any) -> Letters:
+    """Return the rectangles of the letters in PDFium's list of characters."""
+    found: dict[int, list[Rectangle]] = {}
+    for index in range(characters.count_chars()):
+        drawn = raw.FPDFText_GetTextObject(characters, index)
+        if drawn and not chr(raw.FPDFText_GetUnicode(characters, index)).isspace():
+            found.setdefault(addressof(drawn.contents), []).append(rectangles(raw, characters, index)[0])
+    return found
+
+
+_Pair = tuple[Sequence[Text], Sequence[Text]]
+"""Texts that may lie on others, and these."""
+
+
+def _on_lines(written: Sequence[Text]) -> Iterator[_Pair]:
+    """Find texts that may lie on others of about the same height, on the same line."""
+    parts: list[list[Text]] = []
+    last: Text | None = None
+    for text in written:
+        if last and not last.box.is_level_with(text.box):
+            yield from _of_one_line(parts)
+            parts, last = [], None
+        if last is None or text.box.left < last.box.right:
+            parts.append([])
+        parts[-1].append(text)
+        last = text
+    yield from _of_one_line(parts)
+
+
+def _of_one_line(parts: list[list[Text]]) -> Iterator[_Pair]:
+    """Find parts of a line that may lie on the longest one. Each goes from left to right."""
+    if len(parts) < 2:  # noqa: PLR2004 - two are needed
+        return
+    parts.sort(key=lambda texts: sum(text.box.right - text.box.left for text in texts))
+    *others, longest = parts
+    for texts in others:
+        height = max(text.box.height() for text in texts)
+        if sum(_common_width(text.box, longest) for text in texts) > LEAST_LENGTH * height:
+            yield texts, longest
+
+
+def _common_width(box: Rectangle, others: Sequence[Text]) -> float:
+    """Return the width that a text has in common with others; 0 if it is a copy of one of them."""
+    near = TWIN * box.height()
+    width = 0.0
+    for other in others:
+        if all(abs(one - two) <= near for one, two in zip(box, other.box, strict=True)):
+            return 0.0
+        if other.box.is_level_with(box):
+            width += max(0.0, min(box.right, other.box.right) - max(box.left, other.box.left))
+    return width
+
+
+def _high(drawing: Drawing, written: Sequence[Text], high: Sequence[int]) -> Iterator[_Pair]:
+    """Find larger or turned texts that may lie on others."""
+    by_height = sorted((text.box.bottom + text.box.top, number) for number, text in enumerate(written))
+    fonts = {number: drawing.font(written[number]) for number in high}
+    groups = [[high[0]]]
+    for before, after in pairwise(high):
+        continues = after == before + 1 and math.dist(fonts[before], fonts[after]) <= SAME_FONT * math.hypot(
+            *fonts[before]
+        )
+        if continues:
+            groups[-1].append(after)
+        else:
+            groups.append([after])
+    for group in groups:
+        below = set()
+        for number in group:
+            box = written[number].box
+            begin = bisect_left(by_height, (2 * box.bottom, -1))
+            end = bisect_right(by_height, (2 * box.top, len(written)))
+            below |= {other for _, other in by_height[begin:end] if box.meets(written[other].box)}
+        below -= set(group)
+        if below:
+            yield [written[number] for number in group], [written[number] for number in sorted(below)]
+
+
+def _lies_on(letters: Letters, above: Sequence[Text], below: Sequence[Text]) -> bool:
+    """Whether letters lie on others."""
+    others = [box for text in below for box in letters.get(addressof(text.handle.contents), ())]
+    lying = 0
+    for text in above:
+        for box in letters.get(addressof(text.handle.contents), ()):
+            near = (other for other in others if box.meets(other))
+            lying += any(box.meeting(other).area() > LEAST_COVERED * min(box.area(), other.area()) for other in near)
+            if lying == LEAST_LETTERS:
+                return True
+    return False
