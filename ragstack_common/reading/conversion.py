@@ -90,6 +90,8 @@ def _pdf() -> _Reader:
                 characters += len(pages[-1])
                 if characters > MAX_TEXT_CHARACTERS:
                     break
+            if not any(page.strip() for page in pages):
+                document.refuse_unread()
         return ReadText("".join(pages))
 
     return read

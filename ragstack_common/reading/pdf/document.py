@@ -48,6 +48,14 @@ _FORM_IN_LAYER: Final = re.compile(rb"/OC\s+\d")
 SEPARATOR: Final = "\n\n"
 """Between the text of a page and the text that lies on it."""
 
+NO_UNICODE: Final = "the font has no Unicode map"
+NO_UNICODE_IN_PART: Final = "the font of {} characters has no Unicode map"
+NOTHING_READ: Final = (
+    "No text of the .pdf file can be read ({}). Print the pages to images and recognize their text (OCR)."
+)
+MOST_NAMED: Final = 5
+"""Pages that a message names."""
+
 NO_AREA: Final = (
     "Page {} of the .pdf file has no area: its crop box is outside of its media box, or has no width or height. Print"
     " the file to a new PDF file."
@@ -63,8 +71,18 @@ class Picture(NamedTuple):
     height: int
 
 
+class Unread(NamedTuple):
+    """A page of which a text was not read, and why."""
+
+    page: int
+    reason: str
+
+
 class PdfDocument:
     """An open PDF file, for one thread. Pages are numbered from 1.
+
+    Attributes:
+        unread: The pages of which a text was not read, among those whose text was requested.
 
     Raises:
         UnreadableDocument: The file is damaged or protected; the methods raise it for a damaged page.
@@ -75,6 +93,7 @@ class PdfDocument:
         import pypdfium2  # noqa: PLC0415
 
         self._pdfium = pypdfium2
+        self.unread: list[Unread] = []
         self._has_layers = _has_layers(data)
         self._has_hidden_forms = self._has_layers and _FORM_IN_LAYER.search(data) is not None
         try:
@@ -97,7 +116,20 @@ class PdfDocument:
     def text(self, number: int) -> str:
         """Return the text of a page, with an empty line between paragraphs."""
         with self._page(number) as page:
-            return SEPARATOR.join(text for *_, text in self._layers(page, number))
+            layers = list(self._layers(page, number))
+        unread = sum(shown.unread for _, shown, _ in layers)
+        self.unread = [each for each in self.unread if each.page != number]
+        text = SEPARATOR.join(text for *_, text in layers if text)
+        if unread:
+            self.unread.append(Unread(number, NO_UNICODE if not text else NO_UNICODE_IN_PART.format(unread)))
+        return text
+
+    def refuse_unread(self) -> None:
+        """Raise an UnreadableDocument that names the pages of which a text was not read, if there are any."""
+        if self.unread:
+            named = "; ".join(f"page {page}: {reason}" for page, reason in self.unread[:MOST_NAMED])
+            others = len(self.unread) - MOST_NAMED
+            raise UnreadableDocument(NOTHING_READ.format(named + (f"; {others} other pages" if others > 0 else "")))
 
     def boxes(self, number: int, spans: Sequence[tuple[int, int]]) -> list[list[Box]]:
         """Return the places of parts of a page's text, one box for each line.
@@ -114,6 +146,8 @@ class PdfDocument:
         begin = 0
         with self._page(number) as page:
             for characters, shown, text in self._layers(page, number):
+                if not text:
+                    continue
                 glyphs = Glyphs(self._pdfium.raw, page, characters, shown)
                 places = [offset for offset, character in enumerate(text) if not character.isspace()]
                 for index, span in enumerate(spans):
@@ -159,8 +193,7 @@ class PdfDocument:
                 raise UnreadableDocument(DAMAGED.format("pdf", f"page {number}")) from None
             with closing(characters):
                 shown = as_read(raw, characters, visible(raw, characters, cut))
-                if text := cleaned(paragraphs(raw, characters, shown)):
-                    yield characters, shown, text
+                yield characters, shown, cleaned(paragraphs(raw, characters, shown))
 
     @contextmanager
     def _page(self, number: int) -> Iterator[Any]:

@@ -6,7 +6,8 @@ from typing import Any
 from ragstack_common.reading.pdf.geometry import Box, Rectangle, drawn_at, rectangles
 from ragstack_common.reading.pdf.order import ON_THE_LINE
 from ragstack_common.reading.pdf.text import CONTROLS, HYPHENATION
-from ragstack_common.reading.pdf.visible import CODE_OF_HYPHEN, HYPHEN, UNKNOWN, Visible
+from ragstack_common.reading.pdf.unmapped import BULLET, UNKNOWN
+from ragstack_common.reading.pdf.visible import CODE_OF_HYPHEN, HYPHEN, Visible
 
 
 class Glyphs:
@@ -42,8 +43,8 @@ class Glyphs:
         code = self._raw.FPDFText_GetUnicode(self._characters, index)
         if character == HYPHEN:
             return bool(code == CODE_OF_HYPHEN)
-        if character == UNKNOWN:
-            return not code
+        if character in (UNKNOWN, BULLET):
+            return True
         character = character.translate(ON_THE_LINE)
         if character in "()[]":
             return chr(code) in "()[]"  # in text from right to left, they are mirrored

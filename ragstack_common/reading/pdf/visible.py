@@ -1,12 +1,13 @@
 """The characters of a page that a reader sees, in PDFium's order."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import addressof
 from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.reading.pdf.geometry import Rectangle, rectangles
+from ragstack_common.reading.pdf.unmapped import UNKNOWN, without_unmapped
 
 LINE_END: Final = "\r\n"
 HYPHEN: Final = "\ufffe"
@@ -14,8 +15,6 @@ HYPHEN: Final = "\ufffe"
 
 CODE_OF_HYPHEN: Final = 0x2
 """What PDFium has for a hyphen in its list of characters; 0 for an unknown glyph."""
-
-UNKNOWN: Final = "\ufffd"
 
 _WORD: Final = re.compile(r"\S+")
 
@@ -28,15 +27,17 @@ class Visible(NamedTuple):
         units: Where each is in PDFium's text, in units of 16 bits; then the end of that text.
         is_listed: Whether these are positions in PDFium's list of characters, too: with characters beyond 16 bits or
             expanded ligatures they are not.
+        unread: How many characters were left out because their font does not say which they are.
     """
 
     text: str
     units: Sequence[int]
     is_listed: bool
+    unread: int = 0
 
 
 def visible(raw: Any, characters: Any, cut: Mapping[int, Rectangle]) -> Visible:
-    """Return the characters that PDFium lists, without those outside of the part in which their text shows.
+    """Return the characters that PDFium lists, without those that are not shown or have no meaning.
 
     Args:
         raw: PDFium.
@@ -48,21 +49,21 @@ def visible(raw: Any, characters: Any, cut: Mapping[int, Rectangle]) -> Visible:
     units: Sequence[int] = range(len(text) + 1)
     if max(text, default="") > "\uffff":
         units = list(accumulate((2 if character > "\uffff" else 1 for character in text), initial=0))
+
+    def index(place: int) -> int:
+        found = units[place] if is_listed else raw.FPDFText_GetCharIndexFromTextIndex(characters, units[place])
+        return int(found)
+
     if HYPHEN in text:
         text = _with_unknown(raw, characters, text, units)
-    if not cut:
+    text, unmapped = without_unmapped(raw, characters, text, index)
+    if not cut and not unmapped:
         return Visible(text, units, is_listed)
-
+    hidden = _cut_off(raw, characters, text, cut, index) if cut else set()
     kept: list[int] = []
     begin = 0
-    cutter = _Cutter(raw, characters, cut, units)
     for line in text.split(LINE_END):
-        places = range(begin, begin + len(line))
-        shown = [*places]
-        for word in _WORD.finditer(line):
-            if not (cutter.shows(begin + word.start()) and cutter.shows(begin + word.end() - 1)):
-                hidden = {begin + at for at in range(*word.span()) if not cutter.shows(begin + at)}
-                shown = [place for place in shown if place not in hidden]
+        shown = [place for place in range(begin, begin + len(line)) if place not in hidden and place not in unmapped]
         if len(shown) < len(line):
             shown = _without_gaps(text, shown)
         if shown or not line.strip():
@@ -71,21 +72,27 @@ def visible(raw: Any, characters: Any, cut: Mapping[int, Rectangle]) -> Visible:
             kept += shown
         begin += len(line) + len(LINE_END)
     shown_text = "".join(text[place] for place in kept)
-    return Visible(shown_text, [*(units[place] for place in kept), units[-1]], is_listed)
+    return Visible(shown_text, [*(units[place] for place in kept), units[-1]], is_listed, len(unmapped))
 
 
-class _Cutter:
-    """Finds the characters of texts of which only a part is shown."""
+def _cut_off(
+    raw: Any, characters: Any, text: str, cut: Mapping[int, Rectangle], index: Callable[[int], int]
+) -> set[int]:
+    """Return the places of characters outside of the part of their text that is shown."""
 
-    def __init__(self, raw: Any, characters: Any, cut: Mapping[int, Rectangle], units: Sequence[int]) -> None:
-        self._raw, self._characters, self._cut, self._units = raw, characters, cut, units
+    def is_shown(place: int) -> bool:
+        at = index(place)
+        drawn = raw.FPDFText_GetTextObject(characters, at)
+        part = cut.get(addressof(drawn.contents)) if drawn else None
+        return part is None or part.has_centre(rectangles(raw, characters, at)[0])
 
-    def shows(self, place: int) -> bool:
-        """Whether the centre of a character is in the part that is shown."""
-        index = self._raw.FPDFText_GetCharIndexFromTextIndex(self._characters, self._units[place])
-        text = self._raw.FPDFText_GetTextObject(self._characters, index)
-        part = self._cut.get(addressof(text.contents)) if text else None
-        return part is None or part.has_centre(rectangles(self._raw, self._characters, index)[0])
+    return {
+        place
+        for word in _WORD.finditer(text)
+        if not (is_shown(word.start()) and is_shown(word.end() - 1))
+        for place in range(*word.span())
+        if not is_shown(place)
+    }
 
 
 def _with_unknown(raw: Any, characters: Any, text: str, units: Sequence[int]) -> str:
