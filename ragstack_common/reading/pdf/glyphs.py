@@ -3,6 +3,7 @@
 from itertools import accumulate
 from typing import Any
 
+from ragstack_common.reading.pdf.bidi import MIRRORED
 from ragstack_common.reading.pdf.geometry import Box, Rectangle, drawn_at, rectangles
 from ragstack_common.reading.pdf.order import ON_THE_LINE
 from ragstack_common.reading.pdf.text import CONTROLS, HYPHENATION
@@ -46,6 +47,6 @@ class Glyphs:
         if character in (UNKNOWN, BULLET):
             return True
         character = character.translate(ON_THE_LINE)
-        if character in "()[]":
-            return chr(code) in "()[]"  # in text from right to left, they are mirrored
+        if character in MIRRORED:
+            return chr(code) in MIRRORED
         return bool(code == int.from_bytes(character.encode("utf-16-le")[:2], "little"))

@@ -3,21 +3,29 @@
 import math
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from ctypes import byref, c_double
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
+from ragstack_common.reading.pdf.bidi import RIGHT_TO_LEFT, is_from_right, mirrored, reading_order
+from ragstack_common.reading.pdf.geometry import rectangles
 from ragstack_common.reading.pdf.visible import Visible
 
 _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LOWERED: Final = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 ON_THE_LINE: Final = {other: digit for digits in (_RAISED, _LOWERED) for digit, other in digits.items()}
 _NUMBER: Final = re.compile("[0-9]+")
-_RIGHT_TO_LEFT: Final = re.compile("[\u0590-\u065f\u066e-\u06ef\u06fa-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]{2,}")
 _INDIC_GAP: Final = re.compile("(?<=[\u0900-\u0dff]) (?=[\u0900-\u0dff])")
-_BRACKET: Final = re.compile(r"[()\[\]]")
-_BEFORE_SPACE: Final = re.compile(r"(?<=\S)([(\[]) (?=\S)")
-_LINE: Final = re.compile(r"[^\r\n]+")
-_MIRRORED: Final = str.maketrans("()[]", ")(][")
+_LINE_OR_END: Final = re.compile(r"[^\r\n]+|[\r\n]+")
+LAM: Final = "\u0644"
+ALEFS: Final = ("\u0622", "\u0623", "\u0625", "\u0627")
+LEVEL: Final = 0.3
+"""Difference of the heights of two characters of one line, at most, as a share of the font size."""
+
+WORD_GAP: Final = 0.2
+"""Width of a gap between two words, at least, as a share of the font size."""
+
 INDIC_GAP: Final = 0.26
 """Width of a space between two words, at least, as a share of the font size; a vowel sign takes up to .25."""
 
@@ -35,7 +43,7 @@ def as_read(raw: Any, characters: Any, shown: Visible) -> Visible:
     and the parts of an Indic letter apart from each other; PDFium takes these for reversed words and for spaces.
     """
     places = _Places(raw, characters, shown)
-    if shown.is_listed and _RIGHT_TO_LEFT.search(shown.text):
+    if shown.is_listed and RIGHT_TO_LEFT.search(shown.text):
         shown = _right_to_left(places, shown)
         places = _Places(raw, characters, shown)
     if shown.is_listed and _INDIC_GAP.search(shown.text):
@@ -45,29 +53,93 @@ def as_read(raw: Any, characters: Any, shown: Visible) -> Visible:
 
 
 def _right_to_left(places: "_Places", shown: Visible) -> Visible:
-    """Turn words of Arabic and Hebrew whose letters go from left to right, and brackets around them."""
-    order = [*range(len(shown.text))]
-    for word in _RIGHT_TO_LEFT.finditer(shown.text):
-        groups: list[list[int]] = []
-        for place in range(*word.span()):
-            # A ligature is drawn once for all of its letters, and a mark belongs to its letter.
-            is_mark = unicodedata.category(shown.text[place])[0] == "M"
-            if groups and (is_mark or places.left(place) == places.left(groups[-1][-1])):
-                groups[-1].append(place)
-            else:
-                groups.append([place])
-        if places.left(groups[0][0]) < places.left(groups[-1][0]):
-            order[word.start() : word.end()] = [place for group in reversed(groups) for place in group]
-    text = "".join(shown.text[place] for place in order)
-    for line in _LINE.finditer(text):
-        bracket = _BRACKET.search(line[0])
-        if bracket and bracket[0] in ")]" and _RIGHT_TO_LEFT.search(line[0]):
-            mirrored = line[0].translate(_MIRRORED)
-            for found in _BEFORE_SPACE.finditer(mirrored):
-                place = line.start() + found.start()
-                order[place], order[place + 1] = order[place + 1], order[place]
-            text = text[: line.start()] + _BEFORE_SPACE.sub(r" \1", mirrored) + text[line.end() :]
-    return shown._replace(text=text, units=[*(shown.units[place] for place in order), shown.units[-1]])
+    """Put the characters of lines with Arabic or Hebrew into the order in which they are read."""
+    is_page_from_right = is_from_right(shown.text)
+    text: list[str] = []
+    units: list[int] = []
+    for line in _LINE_OR_END.finditer(shown.text):
+        if not RIGHT_TO_LEFT.search(line[0]):
+            text.append(line[0])
+            units += shown.units[line.start() : line.end()]
+            continue
+        read: list[tuple[str, int]] = []
+        drawn = [place for place in range(*line.span()) if not _is_added(places, shown.text, place)]
+        for part in _levels(places, drawn):
+            cells = _cells(places, shown.text, part)
+            letters = [cell.text for cell in cells]
+            for place in reading_order(letters, of_page_from_right=is_page_from_right):
+                read += zip(cells[place].text, cells[place].units, strict=True)
+        text.append(mirrored("".join(character for character, _ in read)))
+        units += (shown.units[place] for _, place in read)
+    return shown._replace(text="".join(text), units=[*units, shown.units[-1]])
+
+
+class _Cell(NamedTuple):
+    """A letter with its marks, a ligature or a space: its characters, their places, and where it is on the page."""
+
+    text: str
+    units: list[int]
+    left: float
+    right: float
+
+
+def _is_added(places: "_Places", text: str, place: int) -> bool:
+    """Whether PDFium added a space that the page does not have."""
+    if not text[place].isspace():
+        return False
+    left, right = places.sides(place)
+    return left >= right or places.is_generated(place)
+
+
+def _levels(places: "_Places", line: Sequence[int]) -> Iterator[list[int]]:
+    """Divide a line where its parts are not at the same height."""
+    part: list[int] = []
+    for place in line:
+        if part and abs(places.height(place) - places.height(part[-1])) > LEVEL * places.width(place):
+            yield part
+            part = []
+        part.append(place)
+    if part:
+        yield part
+
+
+def _cells(places: "_Places", text: str, part: Sequence[int]) -> list[_Cell]:
+    """Return what a line has from left to right. Its words are apart by a space or by a gap."""
+    drawn: list[_Cell] = []
+    marks: list[int] = []
+    for place in part:
+        left, right = places.sides(place)
+        if drawn and places.left(place) == places.left(drawn[-1].units[-1]):
+            # A ligature is drawn once for all of its letters, and so is a letter with its marks.
+            drawn[-1] = _ligature(drawn[-1], text[place], place, left, right)
+        elif unicodedata.category(text[place]) == "Mn":
+            marks.append(place)
+        else:
+            drawn.append(_Cell(text[place], [place], left, right))
+    for place in marks:
+        centre = sum(places.sides(place)) / 2
+        letters = [number for number, cell in enumerate(drawn) if not cell.text.isspace()]
+        if letters:
+            nearest = min(letters, key=lambda number: abs(drawn[number].left + drawn[number].right - 2 * centre))
+            cell = drawn[nearest]
+            drawn[nearest] = cell._replace(text=cell.text + text[place], units=[*cell.units, place])
+    drawn.sort(key=lambda cell: cell.left + cell.right)
+    cells = drawn[:1]
+    for before, after in pairwise(drawn):
+        is_apart = after.left - before.right > WORD_GAP * places.width(after.units[0])
+        if is_apart and not before.text.isspace() and not after.text.isspace():
+            cells.append(_Cell(" ", before.units[-1:], before.right, after.left))
+        cells.append(after)
+    return cells
+
+
+def _ligature(cell: _Cell, character: str, place: int, left: float, right: float) -> _Cell:
+    """Add a character to a ligature. PDFium turns those to whose characters it gives no places of their own."""
+    is_turned = (left, right) == (cell.left, cell.right) or (character == LAM and cell.text in ALEFS)
+    left, right = min(cell.left, left), max(cell.right, right)
+    if is_turned:
+        return _Cell(character + cell.text, [place, *cell.units], left, right)
+    return _Cell(cell.text + character, [*cell.units, place], left, right)
 
 
 def _without_gaps_in_words(places: "_Places", shown: Visible) -> Visible:
@@ -127,6 +199,15 @@ class _Places:
         sides = byref(left), byref(right), byref(bottom), byref(top)
         self._raw.FPDFText_GetCharBox(self._characters, self._index(place), *sides)
         return right.value
+
+    def sides(self, place: int) -> tuple[float, float]:
+        """Return where the space of a character begins and ends."""
+        _, body = rectangles(self._raw, self._characters, self._index(place))
+        return min(body.left, self.left(place)), body.right
+
+    def height(self, place: int) -> float:
+        """Return the height of a character's baseline."""
+        return self._origin(place)[1]
 
     def is_generated(self, place: int) -> bool:
         """Whether PDFium added a space that the page does not have."""
