@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading import chunking, metadata
-from local_bedrock.reading.chunking import Chunk, Pieces
+from local_bedrock.reading.chunking import NO_TABLES, Chunk, Pieces
 from local_bedrock.reading.metadata import AttributeValue, Record
 from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
 from local_bedrock.reading.sources import Content, ObjectStore, ObjectTooLarge
@@ -28,6 +28,7 @@ from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES, MAX_SIDECAR_BYTE
 from ragstack_common.text import contextual_headers, sections
 from ragstack_common.text.positions import Position, page_starts, section_of
 from ragstack_common.text.sections import Outline
+from ragstack_common.text.tables import TablesInText
 
 _Number = TypeVar("_Number", np.float16, np.float32)
 
@@ -77,14 +78,16 @@ class Preparation:
         rows = None if found.records is None else _rows(submission, base, parsed, found)
         texts = [parsed.text] if rows is None else [row.text for row in rows]
         places = _Places(parsed, sections.outline(parsed.text if rows is None else ""), file_format)
+        tables = TablesInText.of(parsed.text, is_csv=file_format == "csv") if rows is None else NO_TABLES
         chunks: list[IndexedChunk] = []
         parents: list[ParentChunk] = []
         for number, text in enumerate(texts):
-            pieces = strategy.cut(text, partial(self._embedded, embedding=base.embedding, kind=np.float32))
+            embed = partial(self._embedded, embedding=base.embedding, kind=np.float32)
+            pieces = strategy.cut(text, embed, tables)
             _check_length(base, pieces.chunks)
             record = None if rows is None else number
             chunks += self._chunks(document.name, places, found, pieces, len(parents), record)
-            parents += [ParentChunk(parent.text, *places.locate(parent)) for parent in pieces.parents]
+            parents += [ParentChunk(parent.whole, *places.locate(parent)) for parent in pieces.parents]
         return Prepared(
             chunks,
             base.embedding,
@@ -160,7 +163,7 @@ class Preparation:
             parent = None if chunk.parent is None else parents + chunk.parent
             header = contextual_headers.compose(*context, chosen)
             page, position = places.locate(chunk)
-            indexed.append(IndexedChunk(chunk.text, header, page, parent, record, position))
+            indexed.append(IndexedChunk(chunk.whole, header, page, parent, record, position))
         return indexed
 
 
@@ -205,7 +208,7 @@ def _rows(submission: Submission, base: StoredKnowledgeBase, parsed: ParsedDocum
 def _check_length(base: StoredKnowledgeBase, chunks: Sequence[Chunk]) -> None:
     """Refuse chunks that are too long for the knowledge base's embedding model on AWS."""
     configuration = base.request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
-    longest = max((len(chunk.text) for chunk in chunks), default=0)
+    longest = max((len(chunk.whole) for chunk in chunks), default=0)
     if "titan-embed" in configuration["embeddingModelArn"] and longest > MAX_TITAN_CHARACTERS:
         raise UnreadableDocument(
             f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"

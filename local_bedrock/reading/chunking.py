@@ -12,7 +12,10 @@ import numpy.typing as npt
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.sentences import SPACED_ENDS
+from ragstack_common.text.tables import Table, TablesInText, cell_spans
 from ragstack_common.text.words import combining_marks
+
+NO_TABLES: Final = TablesInText()
 
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Embeds texts: returns an array of shape (texts, dimension) with rows of unit length."""
@@ -24,11 +27,18 @@ class Chunk:
 
     Attributes:
         parent: Position of its parent; None if there are no parents.
+        repeated: What is in front of the text so that it can be read alone: the header of its table.
     """
 
     text: str
     start: int
     parent: int | None = None
+    repeated: str = ""
+
+    @property
+    def whole(self) -> str:
+        """What is indexed and returned."""
+        return self.repeated + self.text
 
 
 @dataclass(frozen=True)
@@ -42,26 +52,33 @@ class Pieces:
 class Strategy(Protocol):
     """Divides texts so that every word is in at least one chunk, and no chunk is blank."""
 
-    def cut(self, text: str, embed: Embed) -> Pieces:
+    def cut(self, text: str, embed: Embed, tables: TablesInText = NO_TABLES) -> Pieces:
         """Divide a text.
 
         Args:
             text: Any text; a blank one has no chunks.
             embed: Used by strategies that compare sentences.
+            tables: Its tables, whose rows are kept whole if they and the header fit into a chunk.
         """
         ...
 
 
-def trimmed(text: str, spans: Iterable[tuple[int, int]], parent: int | None = None) -> list[Chunk]:
+def trimmed(
+    text: str, spans: Iterable[tuple[int, int]], tables: TablesInText = NO_TABLES, parent: int | None = None
+) -> list[Chunk]:
     """Return the non-blank chunks between these offsets, without surrounding whitespace."""
     found = []
-    for start, end in spans:
-        piece = text[start:end]
+    for begin, end in spans:
+        piece = text[begin:end]
         stripped = piece.strip()
         if stripped:
-            found.append(Chunk(stripped, start + len(piece) - len(piece.lstrip()), parent))
+            start = begin + len(piece) - len(piece.lstrip())
+            found.append(Chunk(stripped, start, parent, tables.repeated(start, start + len(stripped))))
     return found
 
+
+TOKENS_OF_COLUMN: Final = 5
+"""Of the lines in Markdown, for each column of a header: its bars, and the dashes below it."""
 
 CHARACTERS_PER_TOKEN: Final = 6
 """Longest piece of a word that counts as one token; English prose then has about 1.3 tokens a word."""
@@ -71,17 +88,25 @@ _TOKEN: Final = re.compile(rf"(?:[^\W_][{combining_marks()}]*)+|[^\w\s]|_")
 _SENTENCE_END: Final = re.compile(
     rf"(?<=[{SPACED_ENDS}])[\"')\]]*\s+|(?<=[\u3002\uff01\uff1f])|\n\s*\n|\n(?=\s*(?:#{{1,6}} |[-*|>] |\d+[.)] ))"
 )
+_LINE_END: Final = re.compile(r"\n")
 _UNSPACED: Final = re.compile(f"[{DENSE_RANGES}{HANGUL_RANGES}]")
 """In words with such a character, each character counts as one token."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of the text that is not divided further."""
+    """A part of the text that is not divided further.
+
+    Attributes:
+        repeated: Tokens that a chunk repeats which begins with it.
+        alone: Whether it is a chunk: a part of a row, below the header of its columns.
+    """
 
     start: int
     end: int
     tokens: int
+    repeated: int = 0
+    alone: bool = False
 
 
 def count_tokens(text: str) -> int:
@@ -89,15 +114,68 @@ def count_tokens(text: str) -> int:
     return sum(_word_tokens(match[0]) for match in _TOKEN.finditer(text))
 
 
-def units(text: str, max_tokens: int) -> list[Unit]:
-    """Divide a text into sentences, and sentences of more than ``max_tokens`` into parts."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+def units(text: str, max_tokens: int, tables: TablesInText = NO_TABLES) -> list[Unit]:
+    """Divide a text into sentences and the rows of tables, and those of more than ``max_tokens`` into parts."""
+    found: list[Unit] = []
+    at = 0
+    for table in tables.tables:
+        found += _sentences(text, at, table.start, max_tokens)
+        found += _rows(table, max_tokens)
+        at = table.end
+    return found + _sentences(text, at, len(text), max_tokens)
+
+
+def _sentences(text: str, begin: int, stop: int, max_tokens: int) -> list[Unit]:
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, begin, stop)]
     return [
         part
-        for start, end in pairwise([0, *ends, len(text)])
+        for start, end in pairwise([begin, *ends, stop])
         if start < end
         for part in _fitting(text, Unit(start, end, count_tokens(text[start:end])), max_tokens)
     ]
+
+
+def _rows(table: Table, max_tokens: int) -> list[Unit]:
+    """Divide a table into its header and its rows.
+
+    A row that does not fit into a chunk below its header is cut between cells. A header may take half a chunk; the rest
+    of a larger one makes chunks larger.
+    """
+    text = table.text
+    head = text[table.start : table.body]
+    found = [*_fitting(text, Unit(table.start, table.body, count_tokens(head)), max_tokens)]
+    above = count_tokens(table.above)
+    room = max(max_tokens - above, max_tokens // 2, 1)
+    for place, start in enumerate(table.rows):
+        end = table.row_end(place)
+        tokens = count_tokens(text[start:end])
+        if tokens <= room:
+            found.append(Unit(start, end, tokens, above))
+        else:
+            found += _cells(table, place, max_tokens)
+    return found
+
+
+def _cells(table: Table, place: int, max_tokens: int) -> list[Unit]:
+    """Cut a row between cells, so that each part fits into a chunk with its columns' names and those of the row."""
+    start, row = table.rows[place], table.row(place)
+    spans = cell_spans(row, table.separator)
+    costs = [count_tokens(row[begin:end]) + 1 for begin, end in spans]
+    names = [count_tokens(name) + TOKENS_OF_COLUMN for name in table.header]
+    names += [TOKENS_OF_COLUMN] * (len(spans) - len(names))
+    repeated = count_tokens(table.caption) + names[0] + costs[0]
+    room = max(max_tokens - repeated, max_tokens // 2, 1)
+    found: list[Unit] = []
+    first, used = 0, 0
+    for number, cost in enumerate([*map(sum, zip(costs, names, strict=False)), room + 1]):
+        if number > first and used + cost > room:
+            begin = start + (spans[first][0] if first else 0)
+            end = min(start + spans[number - 1][1] + 1, table.row_end(place))
+            whole = Unit(begin, end if number < len(spans) else table.row_end(place), sum(costs[first:number]))
+            found += [replace(part, alone=True) for part in _fitting(table.text, whole, room)]
+            first, used = number, 0
+        used += cost
+    return found
 
 
 def _word_tokens(word: str) -> int:
@@ -107,7 +185,17 @@ def _word_tokens(word: str) -> int:
 
 
 def _fitting(text: str, unit: Unit, max_tokens: int) -> Iterator[Unit]:
-    """Divide a sentence that is longer than a chunk between words, and longer words between characters."""
+    """Divide a sentence that is longer than a chunk between lines, longer lines between words, and longer words."""
+    if unit.tokens <= max_tokens:
+        yield unit
+        return
+    lines = [unit.start, *(found.end() for found in _LINE_END.finditer(text, unit.start, unit.end)), unit.end]
+    for start, end in pairwise(lines):
+        if start < end:
+            yield from _fitting_line(text, Unit(start, end, count_tokens(text[start:end])), max_tokens)
+
+
+def _fitting_line(text: str, unit: Unit, max_tokens: int) -> Iterator[Unit]:
     if unit.tokens <= max_tokens:
         yield unit
         return
@@ -138,7 +226,7 @@ DEFAULT_OVERLAP_PERCENTAGE: Final = 20
 class Whole:
     """One chunk for the whole document."""
 
-    def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
+    def cut(self, text: str, _embed: Embed | None = None, _tables: TablesInText = NO_TABLES) -> Pieces:
         """Split a text as :class:`Strategy` says."""
         return Pieces(tuple(trimmed(text, [(0, len(text))])))
 
@@ -155,32 +243,40 @@ class FixedSize:
     max_tokens: int = DEFAULT_MAX_TOKENS
     overlap_percentage: int = DEFAULT_OVERLAP_PERCENTAGE
 
-    def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
+    def cut(self, text: str, _embed: Embed | None = None, tables: TablesInText = NO_TABLES) -> Pieces:
         """Split a text as :class:`Strategy` says."""
         overlap_tokens = self.max_tokens * self.overlap_percentage // 100
-        parts = units(text, self.max_tokens)
+        parts = units(text, self.max_tokens, tables)
         spans = packed(parts, self.max_tokens, overlap_tokens)
-        return Pieces(tuple(trimmed(text, ((parts[first].start, parts[last].end) for first, last in spans))))
+        return Pieces(tuple(trimmed(text, ((parts[first].start, parts[last].end) for first, last in spans), tables)))
 
 
 def packed(parts: Sequence[Unit], max_tokens: int, overlap_tokens: int) -> Iterator[tuple[int, int]]:
     """Combine units into chunks; yields the positions of the first and last unit of each chunk."""
     first = 0
     while first < len(parts):
-        last, tokens = first, parts[first].tokens
-        while last + 1 < len(parts) and tokens + parts[last + 1].tokens <= max_tokens:
+        last, tokens = first, parts[first].repeated + parts[first].tokens
+        while (
+            last + 1 < len(parts) and _may_join(parts, last, last + 1) and tokens + parts[last + 1].tokens <= max_tokens
+        ):
             last += 1
             tokens += parts[last].tokens
         yield first, last
         if last + 1 == len(parts):
             return
         # The next chunk begins as far back as the overlap allows.
-        budget = min(overlap_tokens, max_tokens - parts[last + 1].tokens)
-        begin = last + 1
-        while begin - 1 > first and parts[begin - 1].tokens <= budget:
+        begin, shared, room = last + 1, 0, max_tokens - parts[last + 1].tokens
+        while begin - 1 > first and _may_join(parts, begin - 1, begin):
+            before = parts[begin - 1]
+            if shared + before.tokens > min(overlap_tokens, room - before.repeated):
+                break
             begin -= 1
-            budget -= parts[begin].tokens
+            shared += before.tokens
         first = begin
+
+
+def _may_join(parts: Sequence[Unit], one: int, other: int) -> bool:
+    return not (parts[one].alone or parts[other].alone)
 
 
 @dataclass(frozen=True)
@@ -197,17 +293,18 @@ class Hierarchical:
     child_tokens: int
     overlap_tokens: int
 
-    def cut(self, text: str, _embed: Embed | None = None) -> Pieces:
+    def cut(self, text: str, _embed: Embed | None = None, tables: TablesInText = NO_TABLES) -> Pieces:
         """Split a text; every chunk is inside its parent."""
-        parts = units(text, self.child_tokens)
+        parts = units(text, self.child_tokens, tables)
         parents: list[Chunk] = []
         children: list[Chunk] = []
         for first, last in packed(parts, self.parent_tokens, self.overlap_tokens):
-            parent = trimmed(text, [(parts[first].start, parts[last].end)])
+            parent = trimmed(text, [(parts[first].start, parts[last].end)], tables)
             if parent:
                 inside = parts[first : last + 1]
                 spans = packed(inside, self.child_tokens, self.overlap_tokens)
-                children += trimmed(text, ((inside[a].start, inside[b].end) for a, b in spans), len(parents))
+                cut = ((inside[first].start, inside[last].end) for first, last in spans)
+                children += trimmed(text, cut, tables, len(parents))
                 parents += parent
         return Pieces(tuple(children), tuple(parents))
 
@@ -230,7 +327,7 @@ class Semantic:
     buffer_size: int
     percentile: int
 
-    def cut(self, text: str, embed: Embed) -> Pieces:
+    def cut(self, text: str, embed: Embed, tables: TablesInText = NO_TABLES) -> Pieces:
         """Cut as :class:`Strategy` describes.
 
         Raises:
@@ -241,7 +338,7 @@ class Semantic:
                 f"The file's text has {len(text):,} characters; semantic chunking takes at most"
                 f" {MAX_TEXT_CHARACTERS:,}: split the file, or choose another chunking strategy."
             )
-        parts = _without_blanks(text, units(text, self.max_tokens))
+        parts = _without_blanks(text, units(text, self.max_tokens, tables))
         breakpoints = [0, *self._breakpoints(text, parts, embed), len(parts)] if parts else []
         groups = [parts[begin:end] for begin, end in pairwise(breakpoints)]
         spans = [
@@ -249,7 +346,7 @@ class Semantic:
             for group in groups
             for first, last in packed(group, self.max_tokens, 0)
         ]
-        return Pieces(tuple(trimmed(text, spans)))
+        return Pieces(tuple(trimmed(text, spans, tables)))
 
     def _breakpoints(self, text: str, parts: Sequence[Unit], embed: Embed) -> list[int]:
         """Return the positions of the units that differ most from the unit before."""

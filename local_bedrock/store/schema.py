@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 17
+VERSION: Final = 18
 """Version of the tables, of the words in them and of what is read of files (PRAGMA user_version).
 
 Increase it with every change of one of them: documents are then read again.

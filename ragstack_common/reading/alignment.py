@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ragstack_common.text.characters import is_dense
+from ragstack_common.text.tables import repeated_ends
 
 Span = tuple[int, int]
 """Where something begins and ends in a text."""
@@ -44,16 +45,22 @@ def locate(
         only_inside: Whether a text that is not inside of the passage is not there, because the rest of the document
             was not read.
     """
-    searched, within = Searchable(document), Searchable(passage or "")
-    passages = searched.find(passage) if passage else []
+    searched = Searchable(document)
+    own, passages = _own_part(searched, passage or "")
+    within = Searchable(passage[own:] if passage else "")
     if near:
         passages = [span for span in passages if _overlaps(span, near)] or passages
     inside = passages[0] if passages else None
     found: list[Span | None] = []
     for position, text in enumerate(texts):
+        start = starts[position] if starts else (passage or "").find(text)
+        if inside and 0 <= start < own:
+            above = [] if start + len(text) > own else searched.find(text, (0, inside[0]))
+            found.append(above[-1] if above else None)
+            continue
         spans = searched.find(text, inside) if inside else []
         if spans and starts:
-            earlier = sum(span[0] < starts[position] for span in within.find(text))
+            earlier = sum(span[0] < start - own for span in within.find(text))
             found.append(spans[min(earlier, len(spans) - 1)])
             continue
         if spans:
@@ -65,6 +72,14 @@ def locate(
             spans = [span for span in spans if _overlaps(span, near)]
         found.append(spans[0] if len(spans) == 1 else None)
     return found
+
+
+def _own_part(searched: "Searchable", passage: str) -> tuple[int, list[Span]]:
+    """Return where the own text of a passage begins, below what it repeats of its table, and where it is."""
+    for own in [0, *repeated_ends(passage)] if passage else []:
+        if found := searched.find(passage[own:]):
+            return own, found
+    return 0, []
 
 
 class Searchable:

@@ -7,6 +7,7 @@ for a heading.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 _RAISED: Final = str.maketrans("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ")
@@ -22,6 +23,7 @@ _ENDS_IN_BACKSLASHES: Final = re.compile(r"\\+(?=\||\Z)")
 _BEGINS_BLOCK: Final = re.compile(r"^(?=#{1,6}(?:\s|$)|```|~~~|(?:=+|-{2,})\s*$)", re.MULTILINE)
 _TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _BACKTICKS: Final = re.compile("`{3,}")
+_YEAR: Final = re.compile(r"(?:1[89]|2[01])\d\d(?:\s?[-/]\s?\d{2,4})?")
 MAX_HEADING_LEVEL: Final = 6
 
 
@@ -141,6 +143,38 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return [row(header), row(["---"] * len(header)), *map(row, others)]
 
 
+def header_rows(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many of the first rows of a table are headers: 2 if the upper one has names of several columns.
+
+    Args:
+        rows: The first three rows, of equal lengths; a merged cell has its text in each column.
+    """
+    if len(rows) < 3:  # noqa: PLR2004 - two headers and a row
+        return 1
+    upper, lower, first = rows[:3]
+    columns = [place for place, name in enumerate(lower) if name]
+    spreads = any(upper[place - 1] and upper[place] in ("", upper[place - 1]) for place in columns[1:])
+    named = all(_is_name(lower[place]) for place in columns)
+    return 2 if spreads and named and not all(_is_name(first[place]) for place in columns) else 1
+
+
+def _is_name(text: str) -> bool:
+    return not any(map(str.isdigit, text)) or any(map(str.isalpha, text)) or _YEAR.fullmatch(text) is not None
+
+
+def one_header(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return several rows of headers as one: 2025 above Revenue is ``2025 Revenue``.
+
+    A name above an empty cell belongs to that column too, if the row below has a name there.
+    """
+    filled = [list(row) for row in rows]
+    for upper, lower in pairwise(filled):
+        for place in range(1, len(upper)):
+            if not upper[place] and lower[place] and upper[place - 1] not in ("", lower[place - 1]):
+                upper[place] = upper[place - 1]
+    return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*filled, strict=True)]
+
+
 def rectangle(rows: Sequence[Sequence[str]], headers: int = 1) -> list[list[str]]:
     """Return the rows of a table with equal lengths, in the form of :func:`table`.
 
@@ -152,8 +186,7 @@ def rectangle(rows: Sequence[Sequence[str]], headers: int = 1) -> list[list[str]
     used = [place for place in range(width) if any(row[place] for row in full)]
     shown = [[row[place] for place in used] for row in full]
     count = max(1, min(headers, len(shown) - 1))
-    header = [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*shown[:count], strict=True)]
-    return [header, *map(_once, (row for row in shown[count:] if any(row)))]
+    return [one_header(shown[:count]), *map(_once, (row for row in shown[count:] if any(row)))]
 
 
 def _once(row: list[str]) -> list[str]:

@@ -125,7 +125,7 @@ class Sections:
 
     def path_over(self, chunk: str) -> tuple[str, ...]:
         """Return the headings at the beginning of the next chunk, outermost first."""
-        begin = self._outline.before(_repeated_from(self._chunk, chunk))
+        begin = self._outline.before(overlap_start(self._chunk, chunk))
         self._chunk, self._outline = chunk, outline(chunk, begin)
         self.title = self.title or self._outline.title
         return self._outline.path_at(0)
@@ -157,7 +157,7 @@ def _heading(line: str) -> str:
     return title[:MAX_HEADING]
 
 
-def _repeated_from(earlier: str, later: str) -> int:
+def overlap_start(earlier: str, later: str) -> int:
     """Return the offset in a chunk at which the next one begins; the chunk's length if they do not overlap.
 
     An overlap without a word, such as the edge of a code block, may be a coincidence and does not count.

@@ -18,7 +18,7 @@ from ragstack_common.answers.models.protocol import (
 )
 from ragstack_common.answers.phrases import closest_passages, conflicting, no_answer
 from ragstack_common.answers.quote.figures import contradicting
-from ragstack_common.answers.quote.quotable import FENCES
+from ragstack_common.answers.quote.quotable import FENCES, RULE_OF_TABLE
 from ragstack_common.answers.quote.quoting import ChosenQuote, best_quotations
 from ragstack_common.answers.verify.visible import LINE_BREAK
 from ragstack_common.core.deadline import in_thread
@@ -26,6 +26,7 @@ from ragstack_common.core.uris import file_name
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.naming import attributes
 from ragstack_common.settings.names import QUOTING_GENERATOR
+from ragstack_common.text.positions import Position
 from ragstack_common.text.words import detect_language
 
 MAX_QUOTATION: Final = 800
@@ -92,7 +93,9 @@ def _description(chunk: RetrievedChunk) -> str:
     """Return the name, attributes, title and headings of a document."""
     described = (f"{key} {' '.join(values)}" for key, values in attributes(chunk.public_metadata))
     name = file_name(chunk.source).rpartition(".")
-    return "\n".join(filter(None, (name[0] or name[2], *described, chunk.context)))
+    position = Position.of(chunk.metadata)
+    above = [chunk.context] if chunk.context else [position.sheet, position.section]
+    return "\n".join(filter(None, (name[0] or name[2], *described, *above)))
 
 
 def _conflicts(quotations: Sequence[ChosenQuote], passages: Sequence[NumberedPassage]) -> tuple[ConflictingFigure, ...]:
@@ -138,8 +141,8 @@ def _code_block(text: str) -> str:
 
 def _one_line(quotation: ChosenQuote) -> str:
     """Return the words of a quotation in one line, a table row after the names of its columns."""
-    head = LINE_BREAK.split(quotation.head)[0]
-    parts = [head, quotation.text] if head else [quotation.text]
+    head = [line for line in LINE_BREAK.split(quotation.head) if line and not RULE_OF_TABLE.match(line)]
+    parts = [*head, quotation.text]
     text = OMISSION.join(" ".join(part.split()).strip("| ") for part in parts)
     if len(text) <= MAX_QUOTATION:
         return text

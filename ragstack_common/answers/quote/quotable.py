@@ -15,6 +15,7 @@ from ragstack_common.answers.quote.records import entries, is_record, key_of, ti
 from ragstack_common.answers.verify.visible import LINE_BREAK, RULE
 from ragstack_common.reading.formats import csv_reader
 from ragstack_common.text.sentences import sentence_spans
+from ragstack_common.text.tables import BAR, Groups, cells, is_header
 
 MAX_LIST: Final = 700
 """Characters of a list that is quoted whole, together with the line that introduces it."""
@@ -32,7 +33,7 @@ FENCES: Final = ("```", "~~~")
 _BULLET: Final = re.compile(r"^([ \t]*)•", re.MULTILINE)
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+)[ \t]*(.*)$", re.MULTILINE)
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)*")
-_RULE_OF_TABLE: Final = re.compile(r"[\s:|]*+-[\s:-]*+\|[\s:|-]*+$")
+RULE_OF_TABLE: Final = re.compile(r"[\s:|]*+-[\s:-]*+\|[\s:|-]*+$")
 
 # Only the structure of blocks matters here. Chunks may begin anywhere, so indented text is not taken for code.
 _MARKDOWN: Final = (
@@ -51,6 +52,8 @@ class Quote:
         context: The headings above it and the line that introduces it.
         block: Whether it needs lines of its own.
         head: The header of its table, without which it can't be read.
+        group: The rows above it that name its group, in the same table.
+        group_names: Their first cells.
         key: What a value or a table row is about: the words before a colon or an amount, or the first cell.
         above: Offset of the heading, header or line that introduces a block; None if there is none.
     """
@@ -63,11 +66,18 @@ class Quote:
     head: str = ""
     key: str = ""
     above: int | None = None
+    group: str = ""
+    group_names: str = ""
+
+    @property
+    def named(self) -> str:
+        """The text after the names of its group."""
+        return f"{self.group_names} {self.text}" if self.group_names else self.text
 
     @property
     def whole(self) -> str:
         """The text below its head."""
-        return f"{self.head}\n{self.text}" if self.head else self.text
+        return f"{self.head}\n{self.named}" if self.head else self.named
 
 
 @dataclass(frozen=True)
@@ -142,12 +152,20 @@ def _csv_rows(lines: list[_Line]) -> list[Quote]:
     if len(rows) > 2 and sum(map(bool, rows[0])) == 1 < sum(map(bool, rows[1])):  # noqa: PLR2004 - the header is below
         title = "".join(rows[0])
         filled, rows = filled[1:], rows[1:]
-    has_head = not any(character.isdigit() for character in filled[0].text)
+    has_head = is_header(rows[0])
     head, above = (filled[0].text, filled[0].start) if has_head else ("", None)
-    return [
-        Quote(line.start, line.end, line.text, title, block=True, head=head, key=row[0], above=above)
-        for line, row in list(zip(filled, rows, strict=True))[has_head:]
-    ]
+    found = []
+    groups = Groups(separator)
+    for line, row in list(zip(filled, rows, strict=True))[has_head:]:
+        above_row = groups.enter(line.text)
+        group = {
+            "group": "\n".join(above_row),
+            "group_names": " ".join(cells(each, separator)[0] for each in above_row),
+        }
+        found.append(
+            Quote(line.start, line.end, line.text, title, block=True, head=head, key=row[0], above=above, **group)
+        )
+    return found
 
 
 class _Reader:
@@ -212,13 +230,25 @@ class _Reader:
         above = "\n".join(line.text.strip() for line in head)
         start = head[0].start if head else self._heading_start
         bars = {line.text.count("|") for line in head}
+        groups = Groups(BAR)
         for row in rows:
             bars.add(row.text.count("|"))
-            if not _RULE_OF_TABLE.match(row.text):
+            if not RULE_OF_TABLE.match(row.text):
+                above_row = groups.enter(row.text)
                 # The check of quotations takes rows for those of one table if they have the same bars.
-                head_of_row = above if len(bars) == 1 else ""
-                key = next(iter(_cells(row.text)), "")
-                yield Quote(row.start, row.end, row.text.strip(), context, True, head_of_row, key, start)  # noqa: FBT003
+                is_one_table = len(bars) == 1
+                yield Quote(
+                    row.start,
+                    row.end,
+                    row.text.strip(),
+                    context,
+                    block=True,
+                    head=above if is_one_table else "",
+                    key=next(iter(_cells(row.text)), ""),
+                    above=start,
+                    group="\n".join(above_row) if is_one_table else "",
+                    group_names=" ".join(cells(each)[0] for each in above_row),
+                )
 
     def _list(self, block: SyntaxTreeNode, introduction: list[_Line]) -> Iterator[Quote]:
         """Yield a short list whole with its introduction, then every item."""

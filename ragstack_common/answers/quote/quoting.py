@@ -63,6 +63,9 @@ BELOW_SHARE: Final = 0.5
 SECOND_BEST: Final = 0.8
 """Share of the best score that a further quote must reach."""
 
+ROW_SHARE: Final = 0.8
+"""Share of what the best row of a table has of the question, without its header, that a row must have."""
+
 FURTHER_COVERAGE: Final = 0.3
 """Share of the question that a further quote must contain: several weak quotes don't help."""
 
@@ -77,7 +80,7 @@ class ChosenQuote:
     Attributes:
         text: Sentence, list, table row or block of code.
         passages: The positions of all passages that contain it, from 0.
-        head: The header of its table, unless the previous quote has the same.
+        head: The header of its table and the row that names its group, unless an earlier quote of the table shows them.
         evidence: What is known about whether it answers the question.
         figure: The figure that it states of the kind that the question asks for; None if there are several.
     """
@@ -132,8 +135,10 @@ class _Candidate:
         unnumbered: 1 if it, its neighbours and what is above it lack a number of the question; .5 if it is elsewhere in
             the passage.
         unnamed: The names of the question that are missing there; and, for prose, in the whole passage.
+        named: The question's words that a row of a table has itself, not its header.
         coverage: Share of the question that it contains, weighted by rarity, without the sentence before.
         misfits: Whether it lacks what the question asks for, such as a number.
+        in_row: The share that is in the row itself.
     """
 
     quote: Quote
@@ -142,6 +147,8 @@ class _Candidate:
     numbered: float = 0.0
     unnumbered: float = 0.0
     unnamed: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    named: Sequence[str] = ()
+    in_row: float = 0.0
     coverage: float = 0.0
     score: float = 0.0
     misfits: float = 0.0
@@ -174,9 +181,11 @@ def best_quotations(
     highest = max((relevance for relevance in relevances if relevance is not None), default=0.0)
     is_relevant = [relevance is None or relevance >= FAR_SHARE * highest for relevance in relevances]
     chosen = _chosen(asked, [each for each in scored if is_relevant[each.passage]])
-    found, previous = [], None
+    found, shown = [], set[tuple[int, str]]()
     for candidate in _ordered(chosen, relevances):
-        quote, header = candidate.quote, (candidate.passage, candidate.quote.head)
+        quote = candidate.quote
+        above = [line for line in (quote.head, quote.group) if line and (candidate.passage, line) not in shown]
+        shown |= {(candidate.passage, line) for line in (*above, quote.text)}
         evidence = Evidence(
             candidate.coverage,
             _nearby(candidate, candidates, rarity),
@@ -190,8 +199,7 @@ def best_quotations(
         )
         cited = _passages_with(quote.text, passages) or (candidate.passage,)
         figure = None if candidate.unnumbered else figure_in(asked.expected, quote.text)
-        found.append(ChosenQuote(quote.text, cited, "" if header == previous else quote.head, evidence, figure))
-        previous = header
+        found.append(ChosenQuote(quote.text, cited, "\n".join(above), evidence, figure))
     return found
 
 
@@ -219,9 +227,18 @@ def _candidates(
                     _share_of_numbers(question, parts[place]),
                     ((_share_of_numbers(question, near) < 1) + (_share_of_numbers(question, wide) < 1)) / 2,
                     (near.unnamed, wide.unnamed),
+                    _in_row(question, quote),
                 )
             )
     return found
+
+
+def _in_row(question: ParsedQuestion, quote: Quote) -> Sequence[str]:
+    """Return the words of the question that a row of a table has itself, or its group."""
+    if not quote.head:
+        return ()
+    weights = _weights(question, terms(quote.named, question.language), (), ())
+    return [word for word, weight in weights.items() if weight == 1]
 
 
 def _named(question: ParsedQuestion, passages: Sequence[str], documents: Sequence[str]) -> list[list[str]]:
@@ -347,7 +364,11 @@ def _scored(
             QUESTION_MARKS
         )
         if shown >= MIN_COVERAGE and max(candidate.words.values(), default=0) > BEFORE_WEIGHT:
-            found.append(replace(candidate, coverage=own, score=score, misfits=misfits))
+            in_row = sum(rarity[word] for word in candidate.named)
+            found.append(replace(candidate, coverage=own, score=score, misfits=misfits, in_row=in_row))
+    # Of a table, the row that the question names; what all rows have in their header decides nothing.
+    least = ROW_SHARE * max((candidate.in_row for candidate in found), default=0.0)
+    found = [candidate for candidate in found if not candidate.quote.head or candidate.in_row >= least]
     return sorted(found, key=lambda candidate: -candidate.score)
 
 

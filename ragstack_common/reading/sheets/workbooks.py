@@ -72,17 +72,19 @@ class Sheet:
         if rows:
             used = sorted({column for columns in {columns for columns, _ in rows} for column in columns})
             places = {column: place for place, column in enumerate(used)}
-            yield from ("", _line(rows[0], places), markdown.row(["---"] * len(used)))
-            yield from (_line(each, places) for each in rows[1:])
+            headers = markdown.header_rows([_cells(row, places) for row in rows[:3]])
+            header = markdown.one_header([_cells(row, places) for row in rows[:headers]])
+            yield from ("", markdown.row(map(markdown.cell, header)), markdown.row(["---"] * len(used)))
+            yield from (markdown.row(map(markdown.cell, _cells(row, places))) for row in rows[headers:])
         if drawn := str(self.drawn):
             yield from ("", *drawn.split("\n"))
 
 
-def _line(row: tuple[Sequence[int], str], places: Mapping[int, int]) -> str:
+def _cells(row: tuple[Sequence[int], str], places: Mapping[int, int]) -> list[str]:
     cells = [""] * len(places)
     for column, text in zip(row[0], row[1].split(_BETWEEN), strict=True):
-        cells[places[column]] = markdown.cell(text)
-    return markdown.row(cells)
+        cells[places[column]] = text
+    return cells
 
 
 def text(sheets: Iterable[Sheet]) -> str:
