@@ -1,4 +1,4 @@
-"""A custom transformation that puts contextual headers before the chunks of a knowledge base, and adds their section.
+"""A custom transformation that puts contextual headers and those of tables before chunks, and adds their section.
 
 Bedrock writes the chunks of each file as JSON objects into an intermediate bucket, invokes the function with their
 keys, and embeds and stores the objects that the function returns.
@@ -23,6 +23,7 @@ from ragstack_common.settings.ingestion import BATCHES_PASSED_THROUGH, TRANSFORM
 from ragstack_common.text import contextual_headers
 from ragstack_common.text.positions import Position, section_of
 from ragstack_common.text.sections import Sections
+from ragstack_common.text.tables import TablesInChunks
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -87,7 +88,7 @@ class _Batch(BaseModel, extra="allow"):
 
 
 class ChunkTransformation:
-    """Puts a contextual header before the text of every chunk, and its section into its metadata.
+    """Puts a contextual header and that of its table before every chunk, and its section into its metadata.
 
     The response names a batch in an unknown format as Bedrock wrote it, so that Bedrock indexes it without headers. The
     same event produces the same objects under the same keys, so that Bedrock can send it again.
@@ -106,14 +107,15 @@ class ChunkTransformation:
         return {"outputFiles": [self._file(event.bucket, file) for file in event.files]}
 
     def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
-        name, sections, chunks, unchanged = _file_name(file), Sections(), 0, 0
+        name, chunks, unchanged = _file_name(file), 0, 0
+        sections, tables = Sections(), TablesInChunks(is_csv=name.lower().endswith(".csv"))
         given = file.get("contentBatches")
         room = S3_VECTORS_BYTES - len(json.dumps(file.get("fileMetadata") or {}))
         batches: list[Any] = []
         for batch in given if isinstance(given, list) else ():
             try:
                 key = _Reference.model_validate(batch).key
-                chunks += self._write(bucket, key, name, sections, room)
+                chunks += self._write(bucket, key, name, sections, tables, room)
                 batches.append({**batch, "key": f"{TRANSFORMED_CHUNKS_PREFIX}{key}"})
             except (InvalidDocumentError, ValidationError) as error:
                 reason = _problems(error) if isinstance(error, ValidationError) else error
@@ -132,14 +134,15 @@ class ChunkTransformation:
             "contentBatches": batches if isinstance(given, list) else given,
         }
 
-    def _write(self, bucket: str, key: str, name: str, sections: Sections, room: int) -> int:
+    def _write(self, bucket: str, key: str, name: str, sections: Sections, tables: TablesInChunks, room: int) -> int:
         """Write a batch with headers, and return their number; a chunk has *room* bytes for metadata of its own."""
         batch = self._read(bucket, key)
         chunks = 0
         for content in batch.contents:
             if content.is_text and content.body is not None:
-                path = sections.path_over(content.body)
+                path, repeated = sections.path_over(content.body), tables.repeated_over(content.body)
                 content.add(Position(section=section_of(sections.main_path)).own_metadata(), room)
+                content.body = repeated + content.body
                 if header := contextual_headers.compose(name, sections.title, path):
                     content.body = contextual_headers.prepend(header, content.body)
                     chunks += 1

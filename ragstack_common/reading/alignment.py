@@ -78,7 +78,9 @@ def _own_part(searched: "Searchable", passage: str) -> tuple[int, list[Span]]:
     """Return where the own text of a passage begins, below what it repeats of its table, and where it is."""
     for own in [0, *repeated_ends(passage)] if passage else []:
         if found := searched.find(passage[own:]):
-            return own, found
+            # A part of a row is below the cells that name the row, which the document has at the beginning of its line.
+            name = passage[passage.rfind("\n", 0, own) + 1 : own].strip()
+            return own, [span for span in found if searched.line_before(span).lstrip().startswith(name)] or found
     return 0, []
 
 
@@ -96,6 +98,10 @@ class Searchable:
         for run in _SPACES.finditer(text):
             self._shorter.append(self._shorter[-1] + len(run[0]) - 1)
             self._ends.append(run.end() - self._shorter[-1])
+
+    def line_before(self, span: Span) -> str:
+        """Return the line of a span up to it."""
+        return self._text[self._text.rfind("\n", 0, span[0]) + 1 : span[0]]
 
     def find(self, text: str, inside: Span | None = None) -> list[Span]:
         """Return where a text occurs as whole words, or else within words."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from ragstack_common.text.sections import overlap_start
 
-MAX_CAPTION: Final = 200
+MAX_CAPTION: Final = 120
 """Characters of a line above a table that is repeated with its header."""
 
 MAX_TITLES: Final = 3
@@ -150,7 +150,7 @@ class Table:
             names = self.separator.join([*header, *([] if is_last else [""])])
             return f"{self._caption}{names}\n{''.join(f'{cell}{self.separator}' for cell in own)}"
         lines = f"|{BAR.join(header)}|\n|{BAR.join([' --- '] * len(header))}|\n"
-        return f"{self._caption}{lines}{'|' if own else ''}{''.join(f'{cell}| ' for cell in own)}"
+        return f"{self._caption}{lines}{f'|{BAR.join(own)}| ' if own else ''}"
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,9 @@ class TablesInChunks:
         """Return what the next chunk repeats of the table that it begins in."""
         at = overlap_start(self._chunk, chunk)
         before = self._before + self._chunk[:at]
-        if at == len(self._chunk) and self._begins_row(before, chunk):
-            before += "\n"
+        if before and at == len(self._chunk):
+            # Chunks come without the white space at their ends.
+            before += "\n" if self._ends_row(before) else " "
         table = TablesInText.of(before + chunk, is_csv=self._is_csv).at(len(before))
         # Of what is before the chunk, only this has a meaning for the next ones.
         self._before = table.before(len(before)) if table else before[-MAX_REPEATED:]
@@ -196,13 +197,11 @@ class TablesInChunks:
         repeated = table.repeated(len(before), len(before) + len(chunk)) if table else ""
         return repeated if len(repeated) <= MAX_REPEATED else ""
 
-    def _begins_row(self, before: str, chunk: str) -> bool:
-        """Whether a chunk begins with a row, not within the one in which the chunk before ended."""
-        if not before or before.endswith("\n"):
-            return False
+    def _ends_row(self, before: str) -> bool:
+        """Whether a chunk ended with a row or another line, not within a row."""
         found = TablesInText.of(f"{before}\n", is_csv=self._is_csv).tables
         if not found or found[-1].end < len(before):
-            return self._is_csv or chunk.startswith(BAR)
+            return True
         return len(cells(before.rpartition("\n")[2], found[-1].separator)) >= len(found[-1].header)
 
 
@@ -257,7 +256,8 @@ def repeated_ends(passage: str) -> list[int]:
     separator = BAR if delimiter else _separator(passage)
     begin = (delimiter.end() if delimiter else passage.find("\n")) + 1
     found = []
-    if delimiter or is_header(cells(passage[:begin], separator)):
+    # After a comma of prose there is a space.
+    if delimiter or (f"{separator} " not in passage[:begin] and is_header(cells(passage[:begin], separator))):
         for line in passage[begin:].split("\n")[:MAX_ROWS_ABOVE]:
             # A part of a row is below the cells that name it.
             found += [begin, *(begin + end + 1 for _, end in cell_spans(line, separator)[:MAX_LABELS])]

@@ -1,5 +1,7 @@
 """The chunking strategies, without a server."""
 
+import csv
+import re
 import zlib
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,6 +16,7 @@ from local_bedrock.reading import chunking
 from local_bedrock.reading.chunking import FixedSize, Hierarchical, Pieces, Semantic
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.text.tables import TablesInText
 
 SENTENCES = " ".join(f"Sentence number {number} stands here and says a few words." for number in range(200))
 TEXTS = st.one_of(
@@ -80,6 +83,78 @@ def test_semantic_chunks_hold_every_word_once_and_keep_their_size(
     check(text, pieces, max_tokens)
     for first, second in pairwise(pieces.chunks):
         assert first.start + len(first.text) <= second.start
+
+
+def table(rows: int, columns: int) -> str:
+    header = [
+        f"| {' | '.join(['Name', *(f'Month {number}' for number in range(1, columns))])} |",
+        "| --- " * columns + "|",
+    ]
+    body = [f"| Name{row} | {' | '.join(f'{row}.{column}' for column in range(1, columns))} |" for row in range(rows)]
+    return "\n".join(["# Rain", "", "In millimetres", "", *header, *body, "", "Measured daily."])
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 30), st.integers(1, 40), st.integers(10, 150), st.integers(0, 40), st.sampled_from(["fixed", "both"])
+)
+def test_tables_are_covered_by_chunks_that_can_be_read_alone(
+    rows: int, columns: int, max_tokens: int, overlap: int, kind: str
+) -> None:
+    text = table(rows, columns)
+    strategy = (
+        FixedSize(max_tokens, overlap) if kind == "fixed" else Hierarchical(max_tokens * 2, max_tokens, overlap // 4)
+    )
+
+    pieces = strategy.cut(text, embed, TablesInText.of(text))
+
+    check(text, pieces, max_tokens)
+    for chunk in pieces.chunks:
+        for number in re.findall(r"(?<![\d.])\d+\.(\d+)(?![\d.])", chunk.text):
+            assert re.search(rf"Month {number}\b", chunk.whole)
+
+
+def test_rows_are_whole_below_a_repeated_header() -> None:
+    text = table(200, 8)
+
+    chunks = FixedSize().cut(text, embed, TablesInText.of(text)).chunks
+
+    assert len(chunks) > 10
+    for chunk in chunks[1:]:
+        assert chunk.whole.startswith("In millimetres\n\n| Name | Month 1 |")
+        assert all(line.count("|") == 9 for line in chunk.text.removesuffix("Measured daily.").split("\n") if line)
+        assert chunking.count_tokens(chunk.whole) <= 300
+
+
+def test_parts_of_a_row_have_the_name_of_the_row_and_of_their_columns() -> None:
+    text = table(3, 100)
+
+    chunks = FixedSize().cut(text, embed, TablesInText.of(text)).chunks
+
+    parts = [chunk for chunk in chunks if "1.50" in chunk.text]
+    assert [line for line in parts[0].whole.split("\n") if "Month 50" in line]
+    assert "| Name1 | " in parts[0].whole
+    assert chunking.count_tokens(parts[0].whole) <= 300
+
+
+def test_a_csv_file_is_cut_between_rows() -> None:
+    text = "\n".join(
+        ["City,Note,2025", *(f'City{number},"To pay. Soon, ""or"" later",{number}' for number in range(200))]
+    )
+
+    chunks = FixedSize().cut(text, embed, TablesInText.of(text, is_csv=True)).chunks
+
+    assert len(chunks) > 5
+    for chunk in chunks[1:]:
+        assert chunk.repeated == "City,Note,2025\n"
+        assert {len(row) for row in csv.reader(chunk.whole.split("\n"))} == {3}
+
+
+def test_lines_without_sentences_are_kept_whole() -> None:
+    text = "\n".join(f"Lisbon office number {number} costs {number} euros" for number in range(200))
+
+    for chunk in FixedSize().cut(text, embed).chunks:
+        assert all(re.fullmatch(r"Lisbon office .* euros", line) for line in chunk.text.split("\n"))
 
 
 def test_default_chunks_have_about_300_tokens_and_end_with_a_sentence() -> None:

@@ -48,6 +48,37 @@ def test_rows_of_one_table_share_its_first_line() -> None:
     assert said == table
 
 
+def test_a_row_is_quoted_below_the_row_that_names_its_group() -> None:
+    table = (
+        "| Costs | 2024 | 2025 |\n| --- | --- | --- |\n| Lisbon | | |\n| Rent | 5 | 6 |\n| Travel | 7 | 8 |\n"
+        "| Porto | | |\n| Rent | 1 | 2 |\n| Travel | 3 | 4 |"
+    )
+
+    said, _sources = answered("What did Porto pay for travel in 2025?", table)
+
+    assert said == "| Costs | 2024 | 2025 |\n| --- | --- | --- |\n| Porto | | |\n| Travel | 3 | 4 |"
+
+
+def test_a_row_is_quoted_below_the_first_row_of_its_group() -> None:
+    table = (
+        "| City | Costs | 2025 |\n| --- | --- | --- |\n| Lisbon | Rent | 6 |\n| | Travel | 8 |\n"
+        "| Porto | Rent | 2 |\n| | Travel | 4 |"
+    )
+
+    said, _sources = answered("What did Porto pay for travel in 2025?", table)
+
+    assert said == "| City | Costs | 2025 |\n| --- | --- | --- |\n| Porto | Rent | 2 |\n| | Travel | 4 |"
+
+
+def test_only_rows_that_the_question_names_are_quoted() -> None:
+    rows = [f"| Unit {number} | {number} | {number * 2} |" for number in range(20)]
+    table = "\n".join(["| Profit | Q1 2025 | Q2 2025 |", "| --- | --- | --- |", "| Harbour | 55 | (66) |", *rows])
+
+    said, _sources = answered("What was the profit of Harbour in Q2 2025?", table)
+
+    assert said == "| Profit | Q1 2025 | Q2 2025 |\n| --- | --- | --- |\n| Harbour | 55 | (66) |"
+
+
 @pytest.mark.parametrize("passages", [(), ("",), ("Trains leave hourly.",), ("\n\n#\n",)])
 def test_nothing_is_invented(passages: tuple[str, ...]) -> None:
     assert answered("Who discovered penicillin?", *passages) == ("", [])

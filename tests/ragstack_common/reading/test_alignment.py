@@ -46,3 +46,25 @@ def test_the_end_of_a_hyphenated_line_is_joined() -> None:
     document = "The reimbursement form. Pay the fee."
 
     assert locate(document, ["reimburse-\n \nment form", "reimburse- \n ment form.\nPay"]) == [(4, 22), (4, 27)]
+
+
+def test_a_passage_that_repeats_the_header_of_its_table_is_found_below_it() -> None:
+    header, rows = "| City | Rent |\n| --- | --- |\n", [f"| City{number} | 5 |\n" for number in range(9)]
+    document = f"# One\n\n{header}{''.join(rows)}\n# Two\n\nIn euros\n\n{header}{''.join(rows)}\nPaid yearly."
+    second = document.index("# Two")
+    passage = f"In euros\n\n{header}{''.join(rows[5:])}\nPaid yearly."
+    texts = ["| City | Rent |", "| City6 | 5 |"]
+
+    head, row = locate(document, texts, passage, [passage.index(text) for text in texts])
+
+    assert head == (document.index(header, second), document.index(header, second) + len(texts[0]))
+    assert row == (document.index(rows[6], second), document.index(rows[6], second) + len(texts[1]))
+
+
+def test_a_passage_that_begins_within_a_row_is_found() -> None:
+    document = "| City | 2024 | 2025 |\n| --- | --- | --- |\n| Lisbon | 1 | 2 |\n| Porto | 1 | 2 |\n"
+    passage = "| City | 2025 |\n| --- | --- |\n| Porto | 2 |"
+
+    (found,) = locate(document, ["2 |"], passage, [passage.index("2 |", 40)])
+
+    assert found == (document.rindex("2 |"), document.rindex("2 |") + 3)
