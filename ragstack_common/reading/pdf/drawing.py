@@ -130,7 +130,6 @@ class Drawing:
             or self._may_be_unseen(handle, box, is_painted=is_painted)
             or (self._has_layers and self._has_layer(handle))
         ) and box.area() > 0
-        insort(self._by_height, (box.bottom + box.top, len(self.texts)))
         self.texts.append(Text(handle, whole, box, within, is_painted, is_doubtful))
 
     def _add_area(self, handle: Any, kind: int, within: Matrix | None) -> None:
@@ -150,6 +149,8 @@ class Drawing:
         self._areas.append(_Area(box, colour))
         if colour:
             self._colours.add(colour)
+        for number in range(len(self._by_height), len(self.texts)):
+            insort(self._by_height, (self.texts[number].box.bottom + self.texts[number].box.top, number))
         is_scan = kind == raw.FPDF_PAGEOBJ_IMAGE and box.area() > self._page_size / 2
         begin = bisect_left(self._by_height, (2 * box.bottom, -1))
         end = bisect_right(self._by_height, (2 * box.top, len(self.texts)))

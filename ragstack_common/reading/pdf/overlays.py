@@ -78,10 +78,10 @@ def _on_lines(written: Sequence[Text]) -> Iterator[_Pair]:
     parts: list[list[Text]] = []
     last: Text | None = None
     for text in written:
-        if last and not last.box.is_level_with(text.box):
-            yield from _of_one_line(parts)
-            parts, last = [], None
         if last is None or text.box.left < last.box.right:
+            if last and not last.box.is_level_with(text.box):
+                yield from _of_one_line(parts)
+                parts = []
             parts.append([])
         parts[-1].append(text)
         last = text

@@ -9,7 +9,7 @@ from typing import Any, Final
 UNKNOWN: Final = "\ufffd"
 BULLET: Final = "•"
 
-MOST_PROBES: Final = 100
+MOST_PROBES: Final = 60
 """Characters of a page that are tested, evenly distributed; if one of them has no meaning, all are tested."""
 
 LEAST_RUN: Final = 3
@@ -44,8 +44,9 @@ def without_unmapped(raw: Any, characters: Any, text: str, index: Callable[[int]
         text: The text of a page.
         index: Returns where a character of the text is in that list.
     """
-    bullets = {found.start(1) for found in _PRIVATE_BULLET.finditer(text)}
-    private = {found.start() for found in _PRIVATE.finditer(text)} - bullets
+    private = {found.start() for found in _PRIVATE.finditer(text)}
+    bullets = {found.start(1) for found in _PRIVATE_BULLET.finditer(text)} if private else set()
+    private -= bullets
     unmapped = _unmapped(raw, characters, text, index) - bullets | private
     if not unmapped and not bullets:
         return text, set()

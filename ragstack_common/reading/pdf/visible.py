@@ -47,7 +47,7 @@ def visible(raw: Any, characters: Any, cut: Mapping[int, Rectangle]) -> Visible:
     text: str = characters.get_text_range()
     is_listed = len(text) == characters.count_chars()
     units: Sequence[int] = range(len(text) + 1)
-    if max(text, default="") > "\uffff":
+    if len(text.encode("utf-16-le", "surrogatepass")) > 2 * len(text):
         units = list(accumulate((2 if character > "\uffff" else 1 for character in text), initial=0))
 
     def index(place: int) -> int:
