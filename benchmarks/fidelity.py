@@ -144,7 +144,7 @@ def compare(file: Path, rendering: str, result: Result, console: Console | None)
 
 def words(text: str) -> Counter[str]:
     """Return the words of a text, with characters above or below the line apart."""
-    text = re.sub("[\u00ad\u200b-\u200f\u2060\ufffe\ufeff]|(?<=[^\\W\\d])[-\u2010]\\s*\n\\s*", "", text)
+    text = re.sub("[\u00ad\u200b-\u200f\u2060\ufffe\ufeff]|(?<=[^\\W_])[-\u2010](\\s*\n\\s*)?(?=[^\\W_])", "", text)
     return Counter(WORD.findall(unicodedata.normalize("NFKC", RAISED.sub(r" \1 ", text)).casefold()))
 
 

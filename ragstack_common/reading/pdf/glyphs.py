@@ -6,7 +6,7 @@ from typing import Any
 from ragstack_common.reading.pdf.bidi import MIRRORED
 from ragstack_common.reading.pdf.geometry import Box, Rectangle, drawn_at, rectangles
 from ragstack_common.reading.pdf.order import ON_THE_LINE
-from ragstack_common.reading.pdf.text import CONTROLS, HYPHENATION
+from ragstack_common.reading.pdf.text import CONTROLS, SHOWN_HYPHENS, hyphens
 from ragstack_common.reading.pdf.unmapped import BULLET, UNKNOWN
 from ragstack_common.reading.pdf.visible import CODE_OF_HYPHEN, HYPHEN, Visible
 
@@ -19,7 +19,9 @@ class Glyphs:
 
     def __init__(self, raw: Any, page: Any, characters: Any, shown: Visible) -> None:
         self._raw, self._page, self._characters = raw, page, characters
-        kept = CONTROLS.sub(" ", HYPHENATION.sub(lambda found: " " * len(found[0]), shown.text))
+        kept = [*CONTROLS.sub(" ", shown.text)]
+        for found, read in hyphens(shown.text):
+            kept[found.start()] = read.strip() or " "
         # PDFium joins hyphenated lines.
         lines = accumulate(character in f"\n{HYPHEN}" for character in shown.text)
         self.all = [each for each in zip(kept, shown.units, lines, strict=False) if not each[0].isspace()]
@@ -30,7 +32,7 @@ class Glyphs:
         last: tuple[int, Rectangle] | None = None
         for (character, unit, line), expected in zip(self.all[begin:end], shown, strict=True):
             index = self._raw.FPDFText_GetCharIndexFromTextIndex(self._characters, unit)
-            if index < 0 or not self._is(index, character) or expected != character.replace(HYPHEN, "-"):
+            if index < 0 or not self._is(index, character) or expected != character.translate(SHOWN_HYPHENS):
                 return []
             ink, body = rectangles(self._raw, self._characters, index)
             if last is not None and last[0] == line and last[1].is_beside(body):

@@ -1,7 +1,7 @@
 """The text of a page: its lines and paragraphs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ctypes import byref, c_double
 from itertools import accumulate, pairwise
 from statistics import median_low
@@ -19,8 +19,23 @@ SAME_SIZE: Final = 0.1
 SAME_LINE: Final = 0.6
 """Distance of the baselines of two parts of one line, at most, as a share of the font size."""
 
-HYPHENATION: Final = re.compile(f"(?<=[^\\W\\d_])(?:{HYPHEN}|[\u2010\u00ad]\r?\n)(?=[^\\W\\d_])")
-"""A hyphen at the end of a line within a word. PDFium knows only the one of ASCII, and joins its lines."""
+_LINE_END_HYPHEN: Final = re.compile(
+    f"(?<=[^\\W\\d_])(?P<in_word>{HYPHEN}|[\u2010\u00ad]\r?\n)(?=[^\\W\\d_])|(?<=[^\\W_])[-\u2010\u00ad]\r?\n(?=\\d)"
+)
+"""A hyphen at the end of a line within a word or a number. PDFium knows only the one of ASCII, and joins its lines."""
+
+_COMPOUND: Final = re.compile("[^\\W\\d_]+(?:[-\u2010\u00ad][^\\W\\d_]+)+")
+_BEFORE: Final = re.compile("[\\w\u2010\u00ad-]*$")
+_AFTER: Final = re.compile("[\\w\u2010\u00ad-]*")
+_HYPHENS: Final = re.compile("[\u2010\u00ad]")
+
+SHOWN_HYPHENS: Final = {ord(HYPHEN): "-", 0xAD: "-"}
+"""What a page shows for PDFium's hyphen, and for a soft hyphen: PDFium does not list those that are not drawn."""
+
+_MOST_LETTERS: Final = 60
+
+_AND: Final = frozenset({"and", "or", "und", "oder", "bzw", "sowie", "et", "ou", "och", "eller", "og"})
+"""Words after a hyphen that stands for a part of a word: Haupt- und Nebensatz."""
 
 CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f]")
 
@@ -69,6 +84,43 @@ def _place(raw: Any, page: Any, units: Sequence[int], offset: int, line: str) ->
 
 
 def cleaned(text: str) -> str:
-    """Return a text without hyphens at the ends of lines and without control characters."""
-    joined = HYPHENATION.sub("", text).replace(HYPHEN, "-")
-    return CONTROLS.sub(" ", joined)
+    """Return a text without the hyphens that divide words at the ends of lines, and without control characters.
+
+    Other hyphens there stay: those of compounds.
+    """
+    parts: list[str] = []
+    begin = 0
+    for found, kept in hyphens(text):
+        parts += text[begin : found.start()], kept
+        begin = found.end()
+    return CONTROLS.sub(" ", "".join([*parts, text[begin:]]).translate(SHOWN_HYPHENS))
+
+
+def hyphens(text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the hyphens at the ends of lines within words and numbers, with what is read for each."""
+    compounds: set[str] | None = None
+    for found in _LINE_END_HYPHEN.finditer(text):
+        if compounds is None:
+            compounds = {_HYPHENS.sub("-", each).casefold() for each in _COMPOUND.findall(text)}
+        yield found, _read_for(text, found, compounds)
+
+
+def _read_for(text: str, found: re.Match[str], compounds: set[str]) -> str:
+    hyphen = found[0][0]
+    if not found["in_word"]:
+        return hyphen
+    before = _word(_BEFORE, text[max(0, found.start() - _MOST_LETTERS) : found.start()])
+    after = _word(_AFTER, text[found.end() : found.end() + _MOST_LETTERS])
+    if after.casefold() in _AND:
+        return f"{hyphen} "
+    is_compound = (
+        (before[-1].islower() and after[0].isupper())
+        or "-" in before + after
+        or f"{before}-{after}".casefold() in compounds
+    )
+    return hyphen if is_compound else ""
+
+
+def _word(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return _HYPHENS.sub("-", found[0]) if found else ""

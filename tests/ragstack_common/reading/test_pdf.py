@@ -230,7 +230,36 @@ def test_a_word_from_right_to_left_that_was_drawn_from_left_to_right_is_read(wor
     assert boxed(data, word) == 1
 
 
-def test_a_word_that_another_hyphen_divides_at_the_end_of_a_line_is_whole() -> None:
-    data = mapped(text((700, 12, b"(The reimburseA)"), (686, 12, b"(ment)")), {"A": "\u2010"})
+@pytest.mark.parametrize("hyphen", ["-", "\u2010", "\u00ad"])
+@pytest.mark.parametrize(
+    ("lines", "read"),
+    [
+        (("The reimburse-", "ment form"), "The reimbursement form"),
+        (("REIMBURSE-", "MENT"), "REIMBURSEMENT"),
+        (("A well-", "known thing"), "A wellknown thing"),
+        (("A well-known thing is well-", "known"), "A well-known thing is well-known"),
+        (("Well-known and well-", "known"), "Well-known and well-known"),
+        (("The state-of-", "the-art"), "The state-of-the-art"),
+        (("Up-", "to-date"), "Up-to-date"),
+        (("Anglo-", "Saxon"), "Anglo-Saxon"),
+        (("Haupt-", "und Nebensatz"), "Haupt- und Nebensatz"),
+        (("COVID-", "19"), "COVID-19"),
+        (("1998-", "2004"), "1998-2004"),
+    ],
+)
+def test_a_hyphen_at_the_end_of_a_line_divides_a_word_or_belongs_to_it(
+    hyphen: str, lines: tuple[str, ...], read: str
+) -> None:
+    drawn_lines = [(700 - 14 * number, 12, b"(%s)" % each.encode()) for number, each in enumerate(lines)]
+    data = mapped(text(*drawn_lines), {"-": hyphen})
 
-    assert text_of(data) == "The reimbursement"
+    with PdfDocument(data) as document:
+        found = document.text(1)
+        boxes = document.boxes(1, [(0, len(found))])[0]
+
+    assert found.replace("\u2010", "-") == read
+    assert len(boxes) >= len(lines)
+
+
+def test_a_soft_hyphen_that_is_drawn_is_a_hyphen() -> None:
+    assert text_of(mapped(text((700, 12, b"(wellAknown)")), {"A": "\u00ad"})) == "well-known"
