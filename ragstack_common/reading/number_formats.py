@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import takewhile
@@ -59,7 +59,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<seconds>[sS]+(?:\.0+)?)|(?P<date>[yY]+|[mM]+|[dD]+|[hH]+|[eE]+|[gG]+|[bB]+)|(?P<digit>[0#?])|(?P<other>.)",
     re.DOTALL,
 )
-_CONDITION: Final = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?[\d.]+)$")
+_CONDITION: Final = re.compile(r"(<=|>=|<>|<|>|=)\s*(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[Ee][+-]?[0-9]{1,3})?)$")
 _CURRENCY: Final = re.compile(r"\$([^-]*)(?:-([0-9A-Fa-f]+))?$")
 _ELAPSED: Final = re.compile(r"(?i:h+|m+|s+)$")
 _EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001 - a sheet's times have no zone
@@ -68,6 +68,12 @@ _DAYS_BETWEEN_EPOCHS: Final = 1462
 _LAST_SERIAL: Final = 2_958_466  # 31 December 9999
 _LEAP_DAY_THAT_WAS_NOT: Final = 60
 _DIGITS: Final = 15
+_MAX_CODE: Final = 255
+"""Characters of a format code in Excel; a longer one is ignored."""
+
+_ENOUGH_DIGITS: Final = Context(prec=400)
+"""For a number of up to 21 digits, or with an exponent of up to 308, and as many decimals as a code can have."""
+
 _MIN_WRITTEN_OUT, _MAX_WRITTEN_OUT = Decimal("1e-9"), Decimal("1e21")
 
 _NAMES: Final[Mapping[int, tuple[str, str]]] = {
@@ -142,7 +148,7 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
     """
     if not math.isfinite(value):
         return ""
-    parsed = _parsed(code)
+    parsed = _parsed(code if len(code) <= _MAX_CODE else GENERAL)
     section, magnitude = _chosen(parsed, value)
     if section is None:
         return _general(value)
@@ -158,7 +164,7 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
 
 def shown_text(text: str, code: str) -> str:
     """Return a text as its cell shows it: only a format with an @ adds to it."""
-    sections = _parsed(code)
+    sections = _parsed(code if len(code) <= _MAX_CODE else GENERAL)
     with_text = [section for section in sections if any(kind == "text" for kind, _ in section.parts)]
     if not with_text:
         return text
@@ -335,7 +341,7 @@ def _number(section: _Section, value: float) -> str:
     if places.exponent is not None:
         number, exponent = _scientific(number, tokens[places.exponent :], len(places.whole), len(places.decimals))
     if abs(number) < _MAX_WRITTEN_OUT:
-        number = number.quantize(Decimal(1).scaleb(-len(places.decimals)), ROUND_HALF_UP)
+        number = number.quantize(Decimal(1).scaleb(-len(places.decimals)), ROUND_HALF_UP, _ENOUGH_DIGITS)
     digits, _, decimals = f"{abs(number):f}".partition(".")
     for place in reversed(places.decimals):
         if place == "0" or not decimals.endswith("0"):

@@ -11,6 +11,7 @@ from functools import cache
 from typing import IO, Final
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
+from xml.parsers import expat
 
 from ragstack_common.reading import formats
 from ragstack_common.reading.formats import UnreadableDocument
@@ -18,8 +19,10 @@ from ragstack_common.reading.formats import UnreadableDocument
 MAX_UNPACKED_BYTES: Final = 512 * 1024**2
 """Unpacked bytes of a file; a 50 MB file with more is not an office document."""
 
-BEGINNING_SEARCHED: Final = 4096
-"""Bytes of a part that can contain a declaration, before its first element."""
+_BLOCK_BYTES: Final = 1 << 20
+_BEGINNING_BYTES: Final = 4096
+_IS_ENCRYPTED: Final = 1
+"""The flag of an encrypted file in a zip file. Source: APPNOTE.TXT, section 4.4.4."""
 
 _WHOLE_NUMBER: Final = re.compile(r"\s*([+-]?[0-9]{1,9})\s*")
 _READING_ERRORS: Final = (
@@ -57,16 +60,13 @@ class OfficePackage:
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
             entries = self._archive.infolist()
-            unpacked = sum(entry.file_size for entry in entries)
-            declaring = [entry.filename for entry in entries if self._declares_entities(entry)]
         except _READING_ERRORS as error:
             raise self._damaged(error) from None
+        unpacked = sum(entry.file_size for entry in entries)
         if unpacked > MAX_UNPACKED_BYTES:
             raise UnreadableDocument(f"The .{file_format} file unpacks to {unpacked:,} bytes, which is too much.")
-        if declaring:
-            raise UnreadableDocument(
-                f"The .{file_format} file declares XML entities in {declaring[0]}, which is not allowed: save it again."
-            )
+        if any(entry.flag_bits & _IS_ENCRYPTED for entry in entries):
+            raise UnreadableDocument(formats.PROTECTED.format(file_format))
         # Names differ in case only in damaged files, which Office opens.
         self._names = {entry.filename.replace("\\", "/").lower(): entry.filename for entry in entries}
 
@@ -74,18 +74,26 @@ class OfficePackage:
         """Whether there is a part with this name."""
         return name.lower() in self._names
 
-    def open(self, name: str) -> IO[bytes]:
-        """Open a part.
-
-        Raises:
-            UnreadableDocument: It is missing or damaged.
-        """
+    def _open(self, name: str) -> IO[bytes]:
         try:
             return self._archive.open(self._names[name.lower()])
         except KeyError:
             raise self._damaged(f"{name} is missing") from None
         except _READING_ERRORS as error:
             raise self._damaged(error) from None
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield a part, a megabyte at a time.
+
+        Raises:
+            UnreadableDocument: It is missing or damaged.
+        """
+        with self._open(name) as part:
+            try:
+                while block := part.read(_BLOCK_BYTES):
+                    yield block
+            except _READING_ERRORS as error:
+                raise self._damaged(error) from None
 
     def main_part(self) -> str:
         """Return the name of the part with the document or the workbook."""
@@ -111,7 +119,8 @@ class OfficePackage:
 
     def root(self, name: str) -> ET.Element:
         """Return the root element of a part, without namespaces."""
-        with self.open(name) as part:
+        self._check_beginning(name)
+        with self._open(name) as part:
             try:
                 root = ET.parse(part).getroot()  # noqa: S314 - no entities, see above
             except (ET.ParseError, *_READING_ERRORS) as error:
@@ -124,7 +133,8 @@ class OfficePackage:
 
     def elements(self, name: str) -> Iterator[ET.Element]:
         """Yield each element of a part when it is complete; the caller clears those that it has read."""
-        with self.open(name) as part:
+        self._check_beginning(name)
+        with self._open(name) as part:
             try:
                 for _, element in ET.iterparse(part):  # noqa: S314 - the same
                     yield element
@@ -134,11 +144,27 @@ class OfficePackage:
     def _damaged(self, error: object) -> UnreadableDocument:
         return UnreadableDocument(formats.DAMAGED.format(self._format, str(error)[:120]))
 
-    def _declares_entities(self, entry: zipfile.ZipInfo) -> bool:
-        if not entry.filename.endswith((".xml", ".rels")):
-            return False
-        with self._archive.open(entry) as part:
-            return b"<!DOCTYPE" in part.read(BEGINNING_SEARCHED).replace(b"\x00", b"")
+    def _check_beginning(self, name: str) -> None:
+        """Refuse a part with a document type, which can declare entities; Office refuses them, too."""
+        parser = expat.ParserCreate()
+
+        def refuse(*_: object) -> None:
+            raise UnreadableDocument(
+                f"The .{self._format} file declares XML entities in {name}, which is not allowed: save it again."
+            )
+
+        def stop(*_: object) -> None:
+            raise StopIteration
+
+        parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, stop
+        with self._open(name) as part:
+            try:
+                while block := part.read(_BEGINNING_BYTES):
+                    parser.Parse(block)
+            except StopIteration:
+                return
+            except (expat.ExpatError, *_READING_ERRORS) as error:
+                raise self._damaged(error) from None
 
 
 def whole_number(text: str | None, default: int) -> int:

@@ -199,19 +199,20 @@ def text_box(text: str, kind: int = 6) -> bytes:
     )
 
 
-def xls(sheets: Mapping[str, tuple[int, bytes]]) -> bytes:
+def xls(sheets: Mapping[str, tuple[int, bytes]], records: bytes = b"") -> bytes:
     """Return a workbook of Excel 97 to 2003, without the container around its records.
 
     Args:
         sheets: The kind (0 for cells, 2 for a chart) and the substream of each sheet, by its name.
+        records: Of fonts and formats.
     """
     names = [record(0x85, struct.pack("<IBB", 0, 0, kind) + short_text(name)) for name, (kind, _) in sheets.items()]
-    position = len(substream(5, *names))
+    position = len(substream(5, records, *names))
     listed = b""
     for name, (kind, content) in sheets.items():
         listed += record(0x85, struct.pack("<IBB", position, 0, kind) + short_text(name))
         position += len(content)
-    return substream(5, listed) + b"".join(content for _, content in sheets.values())
+    return substream(5, records, listed) + b"".join(content for _, content in sheets.values())
 
 
 def label(row: int, column: int, text: str) -> bytes:

@@ -30,6 +30,7 @@ _NOT_SHOWN: Final = frozenset({
     "video",
 })  # fmt: skip
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
+_WITH_PLACES: Final = frozenset({"msup", "msub", "msubsup", "mfrac"})
 _LISTS: Final = frozenset({"ol", "ul", "menu", "dir"})
 _VALUE_SHOWN: Final = frozenset({
     "text", "search", "tel", "url", "email", "number", "date", "month", "week", "time", "datetime-local", "button",
@@ -98,6 +99,9 @@ class _Writer:
     """The inline text so far; None is a line break."""
 
     _lists: list[_List] = field(default_factory=list)
+    _places: dict[int, int] = field(default_factory=dict)
+    """Which child of its parent each part of a formula is, which decides where it is written."""
+
     _marker: str | None = None
     _heading: int = 0
 
@@ -167,8 +171,10 @@ class _Writer:
             self._line.append("\u201c")
         elif name in ("del", "s", "strike"):
             self._line.append("~~")
-        elif name == "mfrac":  # 2 and a half is not 21/2
-            self._line.append(" ")
+        elif name in _WITH_PLACES:
+            self._places |= {id(child): place for place, child in enumerate(_children(node))}
+            if name == "mfrac":  # 2 and a half is not 21/2
+                self._line.append(" ")
 
     def _leave(self, node: Node, begin: int) -> None:
         assert isinstance(node, Element)
@@ -179,9 +185,8 @@ class _Writer:
             self._line.append("\u201d")
         elif name in ("del", "s", "strike"):
             self._line.append("~~")
-        parent = node.parent
-        if parent is not None and parent.name in ("msup", "msub", "msubsup", "mfrac"):
-            place = _children(parent).index(node)
+        parent, place = node.parent, self._places.pop(id(node), None)
+        if parent is not None and place is not None:
             if parent.name == "mfrac":
                 self._line.append("/" if place == 0 else "")
             elif place:

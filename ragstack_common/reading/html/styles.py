@@ -23,6 +23,9 @@ _NAMED: Final = re.compile(r"([#.])((?:[\w-]|[^\x00-\x7f])+)")
 _MAX_MATCHES: Final = 2_000_000
 """Comparisons of an element with a selector, about ten seconds; later rules do not apply."""
 
+_ENDLESS: Final = (RecursionError, ValueError)
+"""What the parser raises for thousands of brackets within each other, or of digits: a browser ignores such styles."""
+
 _IMPORTANT: Final = 1 << 20
 _INLINE_STYLE: Final = 1 << 16
 
@@ -108,12 +111,19 @@ class Styles:
                 self._left -= 1
                 if self._left < 0:
                     return
-                if matcher.matches(node, rule.selector):
+                if _matches(matcher, node, rule.selector):
                     for name, value, important in rule.declarations:
                         self._declared[id(node)].add(name, value, (rule.specificity + important, order))
 
 
 _NOTHING: Final = _Declared()
+
+
+def _matches(matcher: SelectorMatcher, node: Element, selector: Any) -> bool:
+    try:
+        return matcher.matches(node, selector)
+    except SelectorError:  # more comparisons than the library makes
+        return False
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,11 @@ class _Rule:
 
 def _rules(sheets: Iterable[str]) -> Iterator[_Rule]:
     for sheet in sheets:
-        waiting = [*reversed(tinycss2.parse_stylesheet(sheet, skip_comments=True, skip_whitespace=True))]
+        try:
+            parsed = tinycss2.parse_stylesheet(sheet, skip_comments=True, skip_whitespace=True)
+        except _ENDLESS:
+            continue
+        waiting = [*reversed(parsed)]
         while waiting:
             rule = waiting.pop()
             if rule.type == "at-rule" and rule.lower_at_keyword == "media" and rule.content is not None:
@@ -162,7 +176,11 @@ def _rule(selector: str, declarations: tuple[tuple[str, str, int], ...]) -> Iter
 
 def _declarations(content: Any) -> Iterator[tuple[str, str, int]]:
     """Yield the properties that are read, with their values and whether they are important."""
-    for each in tinycss2.parse_declaration_list(content, skip_comments=True, skip_whitespace=True):
-        if each.type == "declaration" and each.lower_name in _READ:
-            value = tinycss2.serialize(each.value).strip().lower()
-            yield each.lower_name, value, _IMPORTANT if each.important else 0
+    try:
+        declared = tinycss2.parse_declaration_list(content, skip_comments=True, skip_whitespace=True)
+        for each in declared:
+            if each.type == "declaration" and each.lower_name in _READ:
+                value = tinycss2.serialize(each.value).strip().lower()
+                yield each.lower_name, value, _IMPORTANT if each.important else 0
+    except _ENDLESS:
+        return

@@ -5,33 +5,37 @@ columns. Hidden sheets, rows and columns are left out, except rows that a filter
 without text are left out.
 """
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
-from ragstack_common.reading import drawings, markdown
+from ragstack_common.reading import drawings, formats, markdown
+from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.number_formats import BUILT_IN, GENERAL, shown, shown_text
-from ragstack_common.reading.office_package import OfficePackage, local
+from ragstack_common.reading.office_package import OfficePackage, local, whole_number
 from ragstack_common.reading.sheets import biff
 
 if TYPE_CHECKING:
     import xlrd
 
-_REFERENCE: Final = re.compile(r"([A-Z]+)(\d+)")
-_MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+)(\d+):([A-Z]+)(\d+)[\"']")
+_REFERENCE: Final = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
+_MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']")
 _FILTERED: Final = re.compile(rb"<(?:\w+:)?(?:filterColumn|filters|customFilters)[\s>]")
 _BETWEEN: Final = "\x1f"
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _MAX_SPAN: Final = 1000
 """Columns that a merged cell fills: some sheets merge a title across all 16,384."""
 
+_COLUMNS: Final = 16_384
+"""Columns of a sheet in Excel."""
+
 _EXCEL_97: Final = 80
 """As xlrd names the version of its files."""
 
-_BLOCK: Final = 1 << 20
 _LONGEST_ELEMENT: Final = 512
 
 
@@ -54,7 +58,12 @@ class Sheet:
         """Add a row: texts by their column, in order of the columns."""
         # Most rows have the same columns, which are kept once: a million rows take 200 bytes each and their texts.
         columns = tuple(cells)
-        self.rows.append((self._columns.setdefault(columns, columns), _BETWEEN.join(cells.values())))
+        self.rows.append(
+            (
+                self._columns.setdefault(columns, columns),
+                _BETWEEN.join(text.replace(_BETWEEN, " ") for text in cells.values()),
+            )
+        )
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of Markdown: a heading, texts above the table, the table, and other texts."""
@@ -100,24 +109,23 @@ class _Merged:
         for first_row, last_row, first_column, last_column in ranges:
             self._begins.setdefault(first_row, []).append((last_row, first_column, last_column))
         self._rows = sorted(self._begins)
-        self._open: list[tuple[int, int, int, str]] = []
+        self._open: dict[int, tuple[int, str]] = {}
+        """By column: the last row of the merged cell that is there, and its text."""
 
     def fill(self, number: int, cells: dict[int, str]) -> dict[int, str]:
         """Return a row with the texts of merged cells, in order of the columns; rows come in order."""
         if not self._rows and not self._open:
             return cells
         own = bool(cells)
-        self._open = [each for each in self._open if each[0] >= number]
-        above = self._open.copy()
+        self._open = {column: each for column, each in self._open.items() if each[0] >= number}
         while self._rows and self._rows[0] <= number:
             for last_row, first, last in self._begins.pop(self._rows.pop(0)):
                 if last_row >= number and (value := cells.get(first)):
-                    self._open.append((last_row, first, last, value))
+                    self._open |= dict.fromkeys(range(first, min(last, first + _MAX_SPAN) + 1), (last_row, value))
         if not own:  # a row of nothing but the rest of merged cells
             return cells
-        for _, first, last, value in [*above, *self._open[len(above) :]]:
-            for column in range(first, min(last, first + _MAX_SPAN) + 1):
-                cells.setdefault(column, value)
+        for column, (_, value) in self._open.items():
+            cells.setdefault(column, value)
         return dict(sorted(cells.items()))
 
 
@@ -160,10 +168,12 @@ class XlsxWorkbook:
         if part is None:
             return []
         styles = self._package.root(part)
-        own = {int(each.get("numFmtId", 0)): each.get("formatCode", GENERAL) for each in styles.iter("numFmt")}
+        own = {whole_number(each.get("numFmtId"), 0): each.get("formatCode", GENERAL) for each in styles.iter("numFmt")}
         own = {**BUILT_IN, **own}
         cells = styles.find("cellXfs")
-        return [own.get(int(each.get("numFmtId", 0)), GENERAL) for each in cells or ()]
+        return [
+            own.get(whole_number(each.get("numFmtId"), 0), GENERAL) for each in (cells if cells is not None else ())
+        ]
 
     def _shared_strings(self) -> Iterator[str]:
         part = self._part("sharedStrings")
@@ -177,18 +187,19 @@ class XlsxWorkbook:
     def _sheet(self, name: str, part: str) -> Sheet:
         sheet = Sheet(name)
         merged, is_filtered = self._end_of_sheet(part)
-        hidden: list[range] = []
+        is_hidden = bytearray(_COLUMNS + 1)
         number = 0
         for element in self._package.elements(part):
             tag = local(element.tag)
             if tag == "col" and element.get("hidden") in ("1", "true"):
-                hidden.append(range(int(element.get("min", 1)), int(element.get("max", 1)) + 1))
+                first, last = (max(1, min(whole_number(element.get(end), 1), _COLUMNS)) for end in ("min", "max"))
+                is_hidden[first : last + 1] = b"\1" * (last + 1 - first)
             elif tag == "row":
-                number = int(element.get("r") or number + 1)
+                number = whole_number(element.get("r"), number + 1)
                 is_shown = is_filtered or element.get("hidden") not in ("1", "true")
                 cells = merged.fill(number, self._cells(element)) if is_shown else {}
                 visible = {
-                    column: value for column, value in cells.items() if not any(column in each for each in hidden)
+                    column: value for column, value in cells.items() if column > _COLUMNS or not is_hidden[column]
                 }
                 if visible:
                     sheet.add(visible)
@@ -199,12 +210,11 @@ class XlsxWorkbook:
     def _end_of_sheet(self, part: str) -> tuple[_Merged, bool]:
         """Return what the file says after the rows, but decides how they are read."""
         ranges, is_filtered, before = [], False, b""
-        with self._package.open(part) as stream:
-            while block := stream.read(_BLOCK):
-                searched = before + block
-                ranges += _MERGED.findall(searched)
-                is_filtered = is_filtered or bool(_FILTERED.search(searched))
-                before = searched[-_LONGEST_ELEMENT:]
+        for block in self._package.blocks(part):
+            searched = before + block
+            ranges += _MERGED.findall(searched)
+            is_filtered = is_filtered or bool(_FILTERED.search(searched))
+            before = searched[-_LONGEST_ELEMENT:]
         found = {
             (int(top), int(bottom), _column(left.decode()), _column(right.decode()))
             for left, top, right, bottom in ranges
@@ -221,7 +231,7 @@ class XlsxWorkbook:
             column = _column(reference[1]) if reference else column + 1
             value = self._value(element)
             if value.strip():
-                cells[column] = value.replace(_BETWEEN, " ")
+                cells[column] = value
         return cells
 
     def _value(self, element: ET.Element) -> str:
@@ -238,7 +248,7 @@ class XlsxWorkbook:
             if kind in ("n", "d"):
                 return self._number(value, element) if kind == "n" else value.replace("T", " ")
             if kind == "s":
-                place = int(value)
+                place = whole_number(value, -1)
                 written = self._strings[place] if 0 <= place < len(self._strings) else ""
             else:
                 written = value if kind == "e" else _unescaped(value)
@@ -252,8 +262,8 @@ class XlsxWorkbook:
             return value
 
     def _format(self, element: ET.Element) -> str:
-        style = int(element.get("s", 0))
-        return self._formats[style] if style < len(self._formats) else GENERAL
+        style = whole_number(element.get("s"), 0)
+        return self._formats[style] if 0 <= style < len(self._formats) else GENERAL
 
     def _write_drawn(self, part: str, blocks: Blocks) -> None:
         """Write the texts of shapes, diagrams and charts on a sheet."""
@@ -296,8 +306,6 @@ def _column(letters: str) -> int:
 
 def _workbook_stream(data: bytes) -> bytes:
     """Return the records of a workbook; those of all sheets are in one stream."""
-    import io  # noqa: PLC0415
-
     from xlrd import compdoc  # noqa: PLC0415
 
     if not data.startswith(compdoc.SIGNATURE):
@@ -311,22 +319,36 @@ def _workbook_stream(data: bytes) -> bytes:
 
 
 class XlsWorkbook:
-    """A workbook of Excel 97 to 2003."""
+    """A workbook of Excel 97 to 2003.
+
+    Raises:
+        UnreadableDocument: It is damaged, protected or hostile.
+    """
 
     def __init__(self, data: bytes) -> None:
-        import io  # noqa: PLC0415
-
         import xlrd  # noqa: PLC0415 - rarely needed
 
         self._types = xlrd
         try:
-            self._book: xlrd.Book = xlrd.open_workbook(file_contents=data, formatting_info=True, logfile=io.StringIO())
-        except xlrd.XLRDError:
+            self._book = self._opened(data)
+            self._stream = _workbook_stream(data) if self._book.biff_version >= _EXCEL_97 else b""
+        except (UnreadableDocument, MemoryError):
             raise
-        except (AssertionError, IndexError, KeyError, TypeError, UnicodeDecodeError, ValueError):
-            # Formats are damaged more often than cells.
-            self._book = xlrd.open_workbook(file_contents=data, logfile=io.StringIO())
-        self._stream = _workbook_stream(data) if self._book.biff_version >= _EXCEL_97 else b""
+        except Exception as error:  # noqa: BLE001 - xlrd raises any for damaged records
+            raise UnreadableDocument(formats.DAMAGED.format("xls", type(error).__name__)) from None
+
+    def _opened(self, data: bytes) -> "xlrd.Book":
+        options: dict[str, Any] = {"file_contents": data, "logfile": io.StringIO(), "ragged_rows": True}
+        try:
+            return self._types.open_workbook(**options, formatting_info=True)
+        except self._types.XLRDError as error:
+            if "encrypted" in str(error):
+                raise UnreadableDocument(formats.PROTECTED.format("xls")) from None
+            raise UnreadableDocument(formats.DAMAGED.format("xls", str(error)[:120])) from None
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - formats are damaged more often than cells
+            return self._types.open_workbook(**options)
 
     def sheets(self) -> Iterator[Sheet]:
         """Yield the visible sheets."""

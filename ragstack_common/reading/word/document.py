@@ -14,11 +14,19 @@ from xml.etree.ElementTree import Element
 from ragstack_common.reading import drawings, lists, markdown
 from ragstack_common.reading.html import pages
 from ragstack_common.reading.markdown import Blocks
-from ragstack_common.reading.office_package import OfficePackage
+from ragstack_common.reading.office_package import OfficePackage, whole_number
 from ragstack_common.reading.word import symbols
 from ragstack_common.reading.word.formulas import formula
 from ragstack_common.reading.word.numbering import BULLET, Numbering
-from ragstack_common.reading.word.styles import Styles, flag, val, vertical_place
+from ragstack_common.reading.word.styles import (
+    BODY_TEXT,
+    Styles,
+    flag,
+    list_level,
+    outline_level,
+    val,
+    vertical_place,
+)
 
 _LEFT_OUT: Final = frozenset({
     "annotationRef", "bookmarkEnd", "bookmarkStart", "commentReference", "continuationSeparator", "del",
@@ -33,6 +41,9 @@ _CHARACTERS: Final = {"t": "", "tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n"
 
 _SPACES: Final = re.compile(r"[ \t\u00a0]+")
 _MAX_DEPTH: Final = 200
+_MAX_COLUMNS: Final = 63
+"""Columns of a table in Word."""
+
 _MAX_LEVEL: Final = 3
 """Documents within each other that are read: a file can contain itself."""
 
@@ -131,6 +142,7 @@ class _Document:
     def _around(self, root: Element, kind: str) -> list[str]:
         """Return the texts of the headers or footers that some page shows, each once."""
         texts: dict[str, None] = {}
+        seen = set()
         for section in root.iter("sectPr"):
             has_first = flag(section, "titlePg")
             for reference in section.findall(f"{kind}Reference"):
@@ -138,7 +150,8 @@ class _Document:
                 link = self._links.get(reference.get("id", ""))
                 if (which == "first" and not has_first) or (which == "even" and not self._has_even) or link is None:
                     continue
-                if self._package.has(link.target):
+                if self._package.has(link.target) and link.target not in seen:
+                    seen.add(link.target)
                     blocks = Blocks()
                     with_links, self._links, self._part = self._links, self._package.links(link.target), link.target
                     self._write(self._package.root(link.target), blocks)
@@ -159,8 +172,9 @@ class _Document:
                 self._write_table(each, blocks)
             else:
                 self._write_other_file(each, blocks)
-            while self._boxes:
-                self._write(self._boxes.pop(0), blocks)
+            boxes, self._boxes = self._boxes, []
+            for box in boxes:
+                self._write(box, blocks)
             if not self._in_cells:
                 blocks.written(str(self._drawn))
                 self._drawn = Blocks()
@@ -177,22 +191,22 @@ class _Document:
         if is_joined or (frame is not None and frame.get("dropCap", "none") != "none"):
             return  # the next paragraph continues it
         text, self._carried = str(self._carried), _Paragraph()
-        level, number, list_level = self._kind(properties)
-        label = self._numbering.next(number, list_level) if number else ""  # an empty paragraph has a number, too
+        level, number, place = self._kind(properties)
+        label = self._numbering.next(number, place) if number else ""  # an empty paragraph has a number, too
         if not text.strip():
             return
         if level is not None:
             self._write_notes(blocks)
             blocks.heading(level, text if label in ("", BULLET) else f"{label} {text}")
         elif label:
-            blocks.item(label, text, 2 * list_level)
+            blocks.item(label, text, 2 * place)
         else:
             blocks.paragraph(text)
 
     def _kind(self, properties: Element | None) -> tuple[int | None, str | None, int]:
         """Return the level of a heading, and the list of a paragraph with its level in it."""
         style = (val(properties.find("pStyle")) if properties is not None else None) or self._styles.default
-        level = number = list_level = None
+        level = number = place = None
         if style not in self._styles and (named := _HEADING_ID.match(style or "")):  # a file without its styles
             level = int(named[1] or 1)
         for name, each in self._styles.chain(style):
@@ -200,17 +214,15 @@ class _Document:
             if number is None and each.list is not None:
                 number = each.list
                 linked = self._numbering.levels_of_styles.get(name)
-                list_level = linked[1] if linked else each.list_level
+                place = linked[1] if linked else each.list_level
         if properties is not None:
             if outline := val(properties.find("outlineLvl")):
-                level = int(outline) + 1
+                level = outline_level(outline)
             own = properties.find("numPr")
             if own is not None:
                 number = val(own.find("numId")) or number
-                list_level = int(val(own.find("ilvl")) or list_level or 0)
-        if level is not None and level > 9:  # noqa: PLR2004 - body text
-            level = None
-        return level, number if number != "0" else None, list_level or 0
+                place = list_level(val(own.find("ilvl")), place or 0)
+        return level if level != BODY_TEXT else None, number if number != "0" else None, place or 0
 
     def _read_runs(self, parent: Element, paragraph: _Paragraph) -> None:
         """Add the visible text of runs to a paragraph."""
@@ -278,6 +290,8 @@ class _Document:
     def _read_field(self, each: Element, paragraph: _Paragraph) -> None:
         kind = each.get("fldCharType")
         if kind == "begin":
+            if len(self._fields) > _MAX_DEPTH:
+                raise RecursionError
             box = each.find("ffData/checkBox")
             if box is not None:
                 checked = flag(box, "checked")
@@ -362,8 +376,7 @@ class _Document:
         link = self._links.get(chunk.get("id", ""))
         if link is None or link.is_external or not self._package.has(link.target):
             return
-        with self._package.open(link.target) as part:
-            data = part.read()
+        data = b"".join(self._package.blocks(link.target))
         name = link.target.lower()
         if name.endswith((".htm", ".html", ".xhtml", ".mht", ".mhtml")):
             blocks.written(pages.read(data).text)
@@ -395,7 +408,7 @@ def _inside(parent: Element, names: Iterable[str]) -> Iterator[Element]:
 
 def _span(properties: Element | None, name: str, default: int) -> int:
     count = val(properties.find(name)) if properties is not None else None
-    return max(default, min(int(count), 1000)) if count and count.isdigit() else default
+    return max(default, min(whole_number(count, default), _MAX_COLUMNS))
 
 
 def _row_is_gone(row: Element) -> bool:

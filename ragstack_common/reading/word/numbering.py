@@ -10,10 +10,12 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from ragstack_common.reading import lists
+from ragstack_common.reading.office_package import whole_number
+from ragstack_common.reading.word.styles import LIST_LEVELS, list_level
 
 BULLET: Final = "-"
+_MAX_LABEL: Final = 255
 _PLACE: Final = re.compile(r"%([1-9])")
-_LEVELS: Final = 9
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Numbering:
                 definition,
                 {number: level for override in overrides for number, level in _levels(override).items()},
                 {
-                    int(override.get("ilvl", 0)): int(start)
+                    list_level(override.get("ilvl")): whole_number(start, 1)
                     for override in overrides
                     if (start := _value(override, "startOverride")) is not None
                 },
@@ -87,7 +89,7 @@ class Numbering:
             source = sources.get(found.definition)
             for level in source.findall("lvl") if source is not None else ():
                 if style := _value(level, "pStyle"):
-                    self.levels_of_styles.setdefault(style, (number, int(level.get("ilvl", 0))))
+                    self.levels_of_styles.setdefault(style, (number, list_level(level.get("ilvl"))))
 
     def next(self, number: str, level: int) -> str:
         """Return the label of the next paragraph of a list: ``2.1``, ``(a)``, or ``-`` for a bullet.
@@ -100,7 +102,7 @@ class Numbering:
         definition = self._definitions.get(found.definition) if found else None
         if found is None or definition is None:
             return ""
-        level = min(level, _LEVELS - 1)
+        level = min(level, LIST_LEVELS - 1)
         levels = {**definition.levels, **found.levels}
         counts = definition.counts
         own = levels.get(level, _Level())
@@ -109,7 +111,7 @@ class Numbering:
         else:
             counts[level] = counts[level] + 1 if level in counts else own.start
         self._started.add((number, level))
-        for deeper in range(level + 1, _LEVELS):
+        for deeper in range(level + 1, LIST_LEVELS):
             after = levels.get(deeper, _Level()).restarts_after
             if after is None or (after >= 0 and level < after):
                 counts.pop(deeper, None)
@@ -133,11 +135,11 @@ def _levels(parent: Element) -> dict[int, _Level]:
     for each in parent.findall("lvl"):
         restart = _value(each, "lvlRestart")
         legal = each.find("isLgl")
-        found[int(each.get("ilvl", 0))] = _Level(
+        found[list_level(each.get("ilvl"))] = _Level(
             _value(each, "numFmt") or "decimal",
-            _value(each, "lvlText") or "",
-            int(_value(each, "start") or 1),
-            None if restart is None else int(restart) or -1,
+            (_value(each, "lvlText") or "")[:_MAX_LABEL],
+            whole_number(_value(each, "start"), 1),
+            None if restart is None else whole_number(restart, 0) or -1,
             legal is not None and legal.get("val", "1") not in ("0", "false"),
         )
     return found

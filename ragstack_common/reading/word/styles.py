@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 from xml.etree.ElementTree import Element
 
+from ragstack_common.reading.office_package import whole_number
+
 _HEADING_NAME: Final = re.compile(r"heading ([1-9])$")
 _DEEPEST_STYLE: Final = 20
+BODY_TEXT: Final = 10
+LIST_LEVELS: Final = 9
 
 
 def val(element: Element | None) -> str | None:
@@ -25,6 +29,17 @@ def vertical_place(properties: Element | None) -> int | None:
     """Return where characters are: 0 on the line, 1 above it, 2 below it; None if the properties do not say it."""
     found = val(properties.find("vertAlign")) if properties is not None else None
     return None if found is None else {"superscript": 1, "subscript": 2}.get(found, 0)
+
+
+def outline_level(text: str | None) -> int | None:
+    """Return the level of a heading, from 1 to 9, or ``BODY_TEXT``; None if the property says nothing."""
+    level = whole_number(text, -1) + 1
+    return level if 1 <= level <= BODY_TEXT else None
+
+
+def list_level(text: str | None, default: int = 0) -> int:
+    """Return the level of an item in its list, from 0 to 8."""
+    return max(0, min(whole_number(text, default), LIST_LEVELS - 1))
 
 
 @dataclass(frozen=True)
@@ -59,12 +74,12 @@ class Styles:
                 self.lists[own] = val(number.find("numId")) or ""
             heading = _HEADING_NAME.match(name)
             outline = val(paragraph.find("outlineLvl")) if paragraph is not None else None
-            level = int(heading[1]) if heading else 1 if name == "title" else int(outline) + 1 if outline else None
+            level = int(heading[1]) if heading else 1 if name == "title" else outline_level(outline)
             self._styles[own] = Style(
                 val(each.find("basedOn")),
                 level,
                 val(number.find("numId")) if number is not None else None,
-                int(val(number.find("ilvl")) or 0) if number is not None else None,
+                list_level(val(number.find("ilvl"))) if number is not None else None,
                 flag(run, "vanish"),
                 vertical_place(run),
             )

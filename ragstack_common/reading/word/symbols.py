@@ -1,5 +1,6 @@
 """Characters of the fonts Symbol and Wingdings, whose codes are those of other characters."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 from xml.etree.ElementTree import Element
@@ -24,15 +25,18 @@ _WINGDINGS: Final[Mapping[int, str]] = {
     0xDF: "←", 0xE0: "→", 0xE8: "→", 0xFB: "✗", 0xFC: "✓", 0xFD: "☒", 0xFE: "☑",
 }  # fmt: skip
 _PRINTABLE: Final = range(0x20, 0x7F)
-_PRIVATE_USE: Final = 0xE000
+_CODE: Final = re.compile("[0-9A-Fa-f]{1,4}")
+_SURROGATES: Final = 0xD800
+"""The first code that is no character; those of private use follow."""
 
 
 def character(symbol: Element) -> str:
     """Return the Unicode character that a symbol's font draws; empty if it is unknown."""
-    name, code = symbol.get("font", "").lower(), int(symbol.get("char", "0"), 16)
+    found = _CODE.fullmatch(symbol.get("char", ""))
+    name, code = symbol.get("font", "").lower(), int(found[0], 16) if found else 0
     if name.startswith("wingdings"):
         return _WINGDINGS.get(code & 0xFF, "")
     if name == "symbol":
         low = code & 0xFF
         return _SYMBOL.get(low, chr(low) if low in _PRINTABLE else "")
-    return chr(code) if code < _PRIVATE_USE else ""
+    return chr(code) if 0 < code < _SURROGATES else ""
