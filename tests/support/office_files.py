@@ -223,3 +223,36 @@ def label(row: int, column: int, text: str) -> bytes:
 def number(row: int, column: int, value: float) -> bytes:
     """Return the record of a cell with a number."""
     return record(0x203, struct.pack("<HHHd", row, column, 0, value))
+
+
+def compound(name: str, stream: bytes) -> bytes:
+    """Return a compound file with one stream, as xls files have around their records."""
+    end, free, fat = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
+    size = len(stream)
+    is_small = size < 4096
+    sectors = [stream[at : at + 512].ljust(512, b"\0") for at in range(0, max(size, 1), 512)]
+    chain = [*range(4, 3 + len(sectors)), end]
+    table = [fat, end, end, *chain]
+    assert len(table) <= 128, "one sector of the table is enough for a test"
+    small = -(-size // 64)
+    small_table = [*range(1, small), end] if is_small else []
+
+    def entry(own: str, kind: int, child: int, start: int, length: int) -> bytes:
+        written = own.encode("utf-16-le") + b"\0\0"
+        links = struct.pack("<BBIII", kind, 1, free, free, child) + bytes(36)
+        return written.ljust(64, b"\0") + struct.pack("<H", len(written)) + links + struct.pack("<IQ", start, length)
+
+    directory = entry("Root Entry", 5, 1, 3 if is_small else end, len(sectors) * 512 if is_small else 0)
+    directory += entry(name, 2, free, 0 if is_small else 3, size)
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16)
+    header += struct.pack("<HHHHH6xII", 0x3E, 3, 0xFFFE, 9, 6, 0, 1) + struct.pack("<IIIIIII", 1, 0, 4096, 2, 1, end, 0)
+    numbers = (struct.pack(f"<{len(each)}I", *each).ljust(512, b"\xff") for each in ([0], table, small_table))
+    in_header, written_table, written_small = numbers
+    return (
+        header
+        + in_header[: 512 - len(header)]
+        + written_table
+        + directory.ljust(512, b"\0")
+        + written_small
+        + b"".join(sectors)
+    )

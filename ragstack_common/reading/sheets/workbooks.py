@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
-from ragstack_common.reading import drawings, formats, markdown
+from ragstack_common.reading import drawings, formats, markdown, ole
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.number_formats import BUILT_IN, GENERAL, shown, shown_text
@@ -306,16 +306,13 @@ def _column(letters: str) -> int:
 
 def _workbook_stream(data: bytes) -> bytes:
     """Return the records of a workbook; those of all sheets are in one stream."""
-    from xlrd import compdoc  # noqa: PLC0415
-
-    if not data.startswith(compdoc.SIGNATURE):
+    if not data.startswith(ole.SIGNATURE):
         return data
-    container = compdoc.CompDoc(data, logfile=io.StringIO())
+    container = ole.CompoundFile(data)
     for name in ("Workbook", "Book"):
-        memory, begin, length = container.locate_named_stream(name)
-        if memory:
-            return bytes(memory[begin : begin + length])
-    return b""
+        if stream := container.stream(name):
+            return stream
+    raise UnreadableDocument(formats.DAMAGED.format("xls", "it has no workbook"))
 
 
 class XlsWorkbook:
@@ -330,15 +327,17 @@ class XlsWorkbook:
 
         self._types = xlrd
         try:
-            self._book = self._opened(data)
-            self._stream = _workbook_stream(data) if self._book.biff_version >= _EXCEL_97 else b""
+            # xlrd's own reader of compound files follows a chain of sectors without end.
+            stream = _workbook_stream(data)
+            self._book = self._opened(stream)
+            self._stream = stream if self._book.biff_version >= _EXCEL_97 else b""
         except (UnreadableDocument, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - xlrd raises any for damaged records
             raise UnreadableDocument(formats.DAMAGED.format("xls", type(error).__name__)) from None
 
-    def _opened(self, data: bytes) -> "xlrd.Book":
-        options: dict[str, Any] = {"file_contents": data, "logfile": io.StringIO(), "ragged_rows": True}
+    def _opened(self, stream: bytes) -> "xlrd.Book":
+        options: dict[str, Any] = {"file_contents": stream, "logfile": io.StringIO(), "ragged_rows": True}
         try:
             return self._types.open_workbook(**options, formatting_info=True)
         except self._types.XLRDError as error:
