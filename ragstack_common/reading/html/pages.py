@@ -113,7 +113,8 @@ class _Writer:
             if begin is not None:
                 self._leave(node, begin)
             elif isinstance(node, Text):
-                self._line.append(node.data or "")
+                if not isinstance(node.parent, Element) or not self.styles.hides_text(node.parent):
+                    self._line.append(node.data or "")
             elif isinstance(node, Element):
                 if node.name in _NOT_SHOWN or self.styles.hides(node):
                     continue
@@ -131,12 +132,9 @@ class _Writer:
             self._line.append(None)
         elif name == "hr":
             self._flush()
-        elif name in ("input", "select"):
-            self._line.append(_shown_value(node))
-        elif name == "ruby":
-            self._line.append(_ruby(node))
-        elif name == "textarea":
-            self._line.append(f" {own_text(node)} ")
+        elif name in ("input", "select", "ruby", "textarea"):
+            if not self.styles.hides_text(node):
+                self._line.append(_ruby(node) if name == "ruby" else _shown_value(node))
         elif name in ("pre", "listing", "xmp"):
             self._flush()
             self.blocks.code(_raw_text(node, self.styles))
@@ -312,6 +310,8 @@ def _children(node: Node, *names: str) -> list[Element]:
 
 def _shown_value(node: Element) -> str:
     """Return what a field of a form shows."""
+    if node.name == "textarea":
+        return f" {own_text(node)} "
     if node.name == "select":
         options = [each for each in node.query("option") if isinstance(each, Element)]
         chosen = [each for each in options if "selected" in each.attrs] or options[:1]
@@ -344,7 +344,8 @@ def _raw_text(node: Element, styles: Styles) -> str:
     while waiting:
         each = waiting.pop()
         if isinstance(each, Text):
-            written.append(each.data or "")
+            hidden = isinstance(each.parent, Element) and styles.hides_text(each.parent)
+            written.append("" if hidden else each.data or "")
         elif isinstance(each, Element) and each.name not in _NOT_SHOWN and not styles.hides(each):
             written.append("\n" if each.name == "br" else "")
             waiting.extend(reversed(each.children or ()))

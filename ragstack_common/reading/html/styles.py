@@ -1,13 +1,18 @@
 """What the styles of a web page hide, and what they make a block.
 
-Only what decides visibility is read: ``display`` and ``visibility``, in style elements and attributes. Rules for paper
-or for narrow windows do not apply. The more specific rule wins, then the later one, as in a browser.
+Only what decides visibility is read, in style elements and attributes. Rules for paper or for narrow windows do not
+apply. The more specific rule wins, then the later one, as in a browser.
+
+Hidden is also what a browser paints where nobody sees it: far outside of the page, clipped to nothing, without a size
+or transparent. Pages hide texts for screen readers in these ways, and texts for search engines. What a browser moves or
+fades in without a click (``animation``) is shown, and a body that waits for its script is read.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
 
 import tinycss2
@@ -15,10 +20,26 @@ from justhtml import JustHTML
 from justhtml.dom import Element, Node, Text
 from justhtml.selector.core import SelectorError, SelectorMatcher, parse_selector
 
-_READ: Final = ("display", "visibility")
+_READ: Final = frozenset({
+    "animation", "animation-name", "bottom", "clip", "clip-path", "display", "font", "font-size", "height", "left",
+    "opacity", "overflow", "position", "right", "text-indent", "top", "visibility", "width",
+})  # fmt: skip
+_LENGTH: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(px|r?em|ex|ch|pt|pc|in|cm|mm|v[wh]|%)?")
+_PIXELS: Final = {"em": 16, "rem": 16, "ex": 8, "ch": 8, "pt": 4 / 3, "pc": 16, "in": 96, "cm": 38, "mm": 3.8,
+                  "vw": 13, "vh": 8, "%": 10}  # fmt: skip
+"""Pixels of the units of lengths, of percentages and of a window's hundredths about."""
+
+_FAR_PIXELS: Final = -500
+_CLIPPED: Final = re.compile(r"rect\(\s*[01](?:px)?(?:[\s,]+[01](?:px)?){3}\s*\)")
+_CLIPPED_PATH: Final = re.compile(
+    r"inset\(\s*(?:[5-9][0-9]|100)%|(?:circle|ellipse)\(\s*0[^.0-9]|polygon\(\s*0(?:px|%)?\s+0(?:px|%)?(?:\s*,\s*0(?:px|%)?\s+0(?:px|%)?)*\s*\)"
+)
+_NO_SIZE: Final = re.compile(r"(?:^|\s)0(?:\.0+)?(?:px|r?em|pt|%)?(?=/|\s|$)")
+_RELATIVE_SIZE: Final = re.compile(r"[0-9.]+(?:em|ex|%)|smaller|larger|inherit|unset")
 _FOR_SCREENS: Final = re.compile(r"\s*(?:only\s+)?(?:screen|all)?\s*", re.IGNORECASE)
 _STATE: Final = re.compile(r"::|:(?:hover|focus|active|visited|target|before|after|first-l)", re.IGNORECASE)
 _LAST_PART: Final = re.compile(r"[\s>+~]+")
+_IN_BRACKETS: Final = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
 _NAMED: Final = re.compile(r"([#.])((?:[\w-]|[^\x00-\x7f])+)")
 _MAX_MATCHES: Final = 2_000_000
 """Comparisons of an element with a selector, about ten seconds; later rules do not apply."""
@@ -56,6 +77,9 @@ class Styles:
     def __init__(self, document: JustHTML) -> None:
         self._declared: dict[int, _Declared] = defaultdict(_Declared)
         self._left = _MAX_MATCHES
+        self._text_is: dict[int, tuple[bool, bool]] = {}
+        """Whether the text of an element is hidden, and whether it has no size."""
+
         elements = [each for each in document.query("style") if isinstance(each, Element)]
         sheets = [own_text(each) for each in elements if _FOR_SCREENS.fullmatch(each.attrs.get("media") or "")]
         rules = [*_rules(sheets)]
@@ -65,12 +89,34 @@ class Styles:
     def hides(self, node: Element) -> bool:
         """Whether an element and all in it is not shown."""
         attributes = node.attrs
-        if "hidden" in attributes or (node.name == "dialog" and "open" not in attributes) or "popover" in attributes:
-            return True
         if node.name == "input" and (attributes.get("type") or "").lower() == "hidden":
             return True
         declared = self._of(node)
-        return declared.get("display") == "none" or declared.get("visibility") in ("hidden", "collapse")
+        display = declared.get("display")
+        if display is None:
+            is_closed = node.name == "dialog" and "open" not in attributes
+            return "hidden" in attributes or "popover" in attributes or is_closed or _is_out_of_sight(node, declared)
+        return display == "none" or _is_out_of_sight(node, declared)
+
+    def hides_text(self, node: Element) -> bool:
+        """Whether the text that is directly in an element is not shown; an element in it can show its own again."""
+        unknown: list[Element] = []
+        above: Any = node
+        while isinstance(above, Element) and id(above) not in self._text_is:
+            unknown.append(above)
+            above = above.parent
+        hidden, sizeless = self._text_is.get(id(above), (False, False))
+        for each in reversed(unknown):
+            declared = self._of(each)
+            if (visibility := declared.get("visibility")) and visibility not in ("inherit", "unset"):
+                hidden = visibility in ("hidden", "collapse") and each.name not in _WHOLE_PAGE
+            size = declared.get("font-size") or declared.get("font")
+            if size and _NO_SIZE.search(size):
+                sizeless = True
+            elif size and not _RELATIVE_SIZE.fullmatch(size):
+                sizeless = False
+            self._text_is[id(each)] = (hidden, sizeless)
+        return hidden or sizeless
 
     def is_block(self, node: Element, by_default: bool) -> bool:
         """Whether an element begins a line of its own."""
@@ -117,6 +163,29 @@ class Styles:
 
 
 _NOTHING: Final = _Declared()
+_WHOLE_PAGE: Final = ("html", "body")
+
+
+def _is_out_of_sight(node: Element, declared: _Declared) -> bool:
+    if not declared.values or node.name in _WHOLE_PAGE:
+        return False
+    get = declared.get
+    if get("position") in ("absolute", "fixed") and (
+        any(_pixels(get(side), 0) <= _FAR_PIXELS for side in ("left", "right", "top", "bottom"))
+        or _CLIPPED.fullmatch(get("clip") or "")
+    ):
+        return True
+    if get("overflow") in ("hidden", "clip") and min(_pixels(get("width"), 2), _pixels(get("height"), 2)) <= 1:
+        return True
+    if _pixels(get("text-indent"), 0) <= _FAR_PIXELS or _CLIPPED_PATH.match(get("clip-path") or ""):
+        return True
+    is_animated = any((get(name) or "none") != "none" for name in ("animation", "animation-name"))
+    return not is_animated and _pixels(get("opacity"), 1) <= 0
+
+
+def _pixels(value: str | None, default: float) -> float:
+    found = _LENGTH.fullmatch(value or "")
+    return float(found[1]) * _PIXELS.get(found[2], 1) if found else default
 
 
 def _matches(matcher: SelectorMatcher, node: Element, selector: Any) -> bool:
@@ -153,8 +222,15 @@ def _rules(sheets: Iterable[str]) -> Iterator[_Rule]:
             elif rule.type == "qualified-rule":
                 declarations = tuple(_declarations(rule.content))
                 if declarations:
-                    for selector in tinycss2.serialize(rule.prelude).split(","):
-                        yield from _rule(selector.strip(), declarations)
+                    for selector in _selectors(rule.prelude):
+                        yield from _rule(selector, declarations)
+
+
+def _selectors(prelude: Iterable[Any]) -> Iterator[str]:
+    """Yield the selectors of a rule; commas within brackets belong to them."""
+    for is_comma, tokens in groupby(prelude, lambda token: token.type == "literal" and token.value == ","):
+        if not is_comma:
+            yield tinycss2.serialize([*tokens]).strip()
 
 
 def _rule(selector: str, declarations: tuple[tuple[str, str, int], ...]) -> Iterator[_Rule]:
@@ -164,8 +240,11 @@ def _rule(selector: str, declarations: tuple[tuple[str, str, int], ...]) -> Iter
         parsed = parse_selector(selector)
     except SelectorError:
         return
-    last = _LAST_PART.split(selector)[-1]
-    named = _NAMED.search(re.sub(r"\[[^\]]*\]|\([^)]*\)", "", last))
+    plain, found = selector, 1
+    while found:
+        plain, found = _IN_BRACKETS.subn("", plain)
+    last = _LAST_PART.split(plain)[-1]
+    named = _NAMED.search(last)
     tag = re.match(r"[A-Za-z][\w-]*", last)
     key = f"{named[1]}{named[2]}" if named else tag[0].lower() if tag else "*"
     ids = len(re.findall(r"#[\w-]", selector))

@@ -2,6 +2,10 @@
 
 # ruff: noqa: E501 - HTML
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from ragstack_common.reading.html.pages import read
@@ -34,6 +38,105 @@ def text(html: str) -> str:
 )
 def test_what_a_browser_hides_is_not_read(hidden: str) -> None:
     assert text(f"<p>before</p>{hidden.format('secret', 'secret')}<p>after</p>") == "before\n\nafter"
+
+
+OUT_OF_SIGHT = [
+    "position:absolute; left:-9999px",
+    "position:fixed; top:-100em",
+    "position:absolute; clip:rect(0 0 0 0)",
+    "position:absolute; clip:rect(1px, 1px, 1px, 1px)",
+    "clip-path:inset(50%)",
+    "clip-path:circle(0)",
+    "clip-path:polygon(0 0, 0 0, 0 0)",
+    "text-indent:-9999px",
+    "font-size:0",
+    "font:0/0 a",
+    "opacity:0",
+    "opacity:0.0",
+    "width:1px; height:1px; overflow:hidden",
+    "height:0; overflow:hidden",
+]
+IN_SIGHT = [
+    "position:relative; left:-9px",
+    "left:-9999px",
+    "clip:rect(0 0 0 0)",
+    "position:absolute; clip:rect(0 90px 20px 0)",
+    "clip-path:inset(10%)",
+    "clip-path:circle(50%)",
+    "text-indent:-2em",
+    "font-size:0.8em",
+    "font:12px/0 serif",
+    "opacity:0.1",
+    "opacity:0; animation:appear 1s forwards",
+    "height:0",
+    "width:100px; overflow:hidden",
+]
+
+
+@pytest.mark.parametrize("style", OUT_OF_SIGHT)
+def test_what_is_painted_where_nobody_sees_it_is_not_read(style: str) -> None:
+    assert text(f"<p>before</p><p style='{style}'>secret</p><p>after</p>") == "before\n\nafter"
+    assert text(f"<style>.a {{ {style} }}</style><p>before</p><p class=a>secret</p><p>after</p>") == "before\n\nafter"
+
+
+@pytest.mark.parametrize("style", IN_SIGHT)
+def test_what_is_only_moved_or_cut_a_little_is_read(style: str) -> None:
+    assert text(f"<p style='{style}'>word 7</p>") == "word 7"
+
+
+# What Chromium's innerText agrees about: it lists texts without looking at the place where they are painted.
+AGREED = [
+    ("<p aria-hidden=true>word</p>", True),
+    ("<p style='visibility:hidden'>word</p>", False),
+    ("<div style='visibility:hidden'>a<p style='visibility:visible'>word</p></div>", True),
+    ("<table><tr style='visibility:collapse'><td>word</table>", False),
+    ("<p hidden>word</p>", False),
+    ("<p hidden style='display:block'>word</p>", True),
+    ("<div popover>word</div>", False),
+    ("<div popover style='display:block'>word</div>", True),
+    ("<style>.l0:not(.x, .y) { display:none }</style><p class=l0>word</p>", False),
+    ("<style>.l1:not(.x, .y) { display:none }</style><p class='l1 y'>word</p>", True),
+    ("<style>.l2, .l3 { display:none }</style><p class=l3>word</p>", False),
+    ("<p style='position:relative; left:-9px'>word</p>", True),
+]
+
+
+@pytest.mark.parametrize(("html", "is_shown"), AGREED)
+def test_what_is_hidden_is_hidden_as_in_a_browser(html: str, is_shown: bool) -> None:
+    assert ("word" in text(html)) == is_shown
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="apt install chromium")
+def test_chromium_agrees(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    cases = "".join(f"<section>{html}</section>" for html, _ in AGREED)
+    script = (
+        "document.title = [...document.querySelectorAll('section')].map(each => each.innerText.includes('word')).join()"
+    )
+    page.write_text(f"<!doctype html><title></title>{cases}<script>{script}</script>")
+
+    command = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path}",
+        "--dump-dom",
+        page.as_uri(),
+    ]
+    dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    assert f"<title>{','.join(str(is_shown).lower() for _, is_shown in AGREED)}</title>" in dumped
+
+
+def test_text_without_a_size_hides_no_text_with_one() -> None:
+    page = "<ul style='font-size:0'> gap <li style='font-size:16px'>a <b style='font-size:80%'>b</b></li><li style='font-size:2em'>c</li></ul>"
+
+    assert text(page) == "- a b"
+
+
+def test_a_body_that_waits_for_its_script_is_read() -> None:
+    assert text("<body style='opacity:0; visibility:hidden'><p>a") == "a"
 
 
 @pytest.mark.parametrize(
