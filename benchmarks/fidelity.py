@@ -8,10 +8,15 @@ A word is lost if a rendering shows it and the index has it nowhere, not even wi
 at the ends of lines. It is added if the index has it and no rendering shows it. Names of sheets, which are not printed,
 do not count, and hyphens neither.
 
-Run: ``python benchmarks/fidelity.py [FOLDER] [--list]``. The exit code is 1 if nothing could be compared.
+Without FOLDER, the files are the samples and those that ``parts/read_files.py`` makes, and their figures are compared
+with ``fidelity.json``: the exit code is 1 if one is worse. ``--store`` writes them there. They do not vary with the
+same versions of the three programs, which that file names.
+
+Run: ``python benchmarks/fidelity.py [FOLDER] [--list] [--store]``. The exit code is 1 if nothing could be compared.
 """
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -23,7 +28,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from parts import read_files
 from parts.measuring import table
 from playwright.sync_api import sync_playwright
 from rich.console import Console
@@ -36,6 +43,9 @@ PRINTED = ("docx", "xls", "xlsx")
 RAISED = re.compile("([\u00b2\u00b3\u00b9\u2070-\u209c])")
 WORD = re.compile(r"[^\W_]+")
 MOST_SHOWN = 12
+PROGRAMS = {"soffice": "--version", "pdftotext": "-v", "chromium": "--version"}
+INSTALL = "apt install libreoffice-writer libreoffice-calc poppler-utils chromium"
+FIGURES = Path(__file__).with_suffix(".json")
 SAMPLES = Path(__file__).parents[1] / "samples" / "documents"
 
 
@@ -54,23 +64,21 @@ class Result:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "folder",
-        type=Path,
-        nargs="?",
-        default=SAMPLES,
-        help="its files are compared, and those of its folders (samples)",
-    )
+    parser.add_argument("folder", type=Path, nargs="?", help="its files are compared, and those of its folders")
     parser.add_argument("--list", action="store_true", help="list the words that differ in each file")
+    parser.add_argument("--store", action="store_true", help="store the figures of the files of the repository")
     chosen = parser.parse_args()
-    missing = [program for program in ("soffice", "pdftotext", "chromium") if shutil.which(program) is None]
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
-        sys.exit(f"{', '.join(missing)} is missing: see --help")
+        sys.exit(f"{', '.join(missing)} is missing: {INSTALL}")
     console = Console()
-    results: dict[str, Result] = defaultdict(Result)
-    files = [file for file in sorted(chosen.folder.rglob("*")) if formats.is_supported(file.name)]
-    for file, rendering in rendered(files):
-        compare(file, rendering, results[formats.of_name(file.name)], console if chosen.list else None)
+    listing = console if chosen.list else None
+    if chosen.folder:
+        results = compared([chosen.folder], listing)
+    else:
+        with tempfile.TemporaryDirectory() as made:
+            read_files.write(Path(made))
+            results = compared([SAMPLES, Path(made)], listing)
     if not results:
         sys.exit(f"{chosen.folder} has no files that can be compared")
     rows = [
@@ -82,6 +90,57 @@ def main() -> None:
     ]  # fmt: skip
     heads = ["format", "files", "not read", "words", "lost / 10,000", "added / 10,000", "s / MB"]
     console.print(table("Words of the index against what renderings show", heads, rows))
+    if chosen.store:
+        FIGURES.write_text(json.dumps(figures(results), indent=2) + "\n")
+    elif not chosen.folder:
+        check(figures(results), json.loads(FIGURES.read_text()), console)
+
+
+def figures(results: dict[str, Result]) -> dict[str, Any]:
+    """Return what is stored."""
+    versions = {}
+    for program, option in PROGRAMS.items():
+        shown = subprocess.run([program, option], check=False, capture_output=True, text=True)
+        found = re.search(r"\d+(\.\d+)+", shown.stdout + shown.stderr)
+        versions[program] = found[0] if found else ""
+    formats_read = {
+        name: {"words": each.words, "lost": each.lost.total(), "added": each.added.total(), "not read": each.refused}
+        for name, each in sorted(results.items())
+    }
+    return {"programs": versions, "formats": formats_read}
+
+
+def check(measured: dict[str, Any], stored: dict[str, Any], console: Console) -> None:
+    """Exit with 1 if a figure is worse than the stored one."""
+    worse: list[str] = []
+    other: list[str] = []
+    for name, before in stored["formats"].items():
+        now = measured["formats"].get(name)
+        if now is None:
+            worse.append(f"{name}: no file was compared")
+            continue
+        for figure in ("lost", "added", "not read"):
+            if now[figure] != before[figure]:
+                (worse if now[figure] > before[figure] else other).append(
+                    f"{name}: {figure} {before[figure]} → {now[figure]}"
+                )
+        if now["words"] != before["words"]:
+            other.append(f"{name}: words {before['words']} → {now['words']}")
+    if other:
+        console.print(f"Changed: {'; '.join(other)}. --store stores the figures.", markup=False)
+    if worse:
+        if measured["programs"] != stored["programs"]:
+            console.print(f"The stored figures are from other versions: {stored['programs']}.", markup=False)
+        sys.exit(f"Worse than stored: {'; '.join(worse)}. --list lists the words.")
+
+
+def compared(folders: list[Path], listing: Console | None) -> dict[str, Result]:
+    """Return what was found in the files of folders, by format."""
+    results: dict[str, Result] = defaultdict(Result)
+    files = [file for folder in folders for file in sorted(folder.rglob("*")) if formats.is_supported(file.name)]
+    for file, rendering in rendered(files):
+        compare(file, rendering, results[formats.of_name(file.name)], listing)
+    return results
 
 
 def rendered(files: list[Path]) -> Iterator[tuple[Path, str]]:
@@ -97,7 +156,11 @@ def rendered(files: list[Path]) -> Iterator[tuple[Path, str]]:
                 yield file, pages(made)
             elif kind == "html":
                 page.goto(file.absolute().as_uri(), wait_until="domcontentloaded")
-                yield file, page.evaluate("document.body.innerText")
+                shown = page.evaluate("document.body.innerText")
+                if file.name.startswith(read_files.PRINTED):
+                    file = file.with_suffix(".pdf")  # noqa: PLW2901 - what is read of the page
+                    page.pdf(path=file)
+                yield file, shown
         browser.close()
 
 
