@@ -68,6 +68,9 @@ _DAYS_BETWEEN_EPOCHS: Final = 1462
 _LAST_SERIAL: Final = 2_958_466  # 31 December 9999
 _LEAP_DAY_THAT_WAS_NOT: Final = 60
 _DIGITS: Final = 15
+_FOR_TEXT: Final = 3
+"""The section of a format that is for texts; those before are for positive numbers, negative ones and zero."""
+
 _MAX_CODE: Final = 255
 """Characters of a format code in Excel; a longer one is ignored."""
 
@@ -155,20 +158,24 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
     if section.general:
         return "".join(_general(magnitude) if kind == "general" else text for kind, text in section.parts).strip()
     if section.is_date:
-        if value < 0 and any(kind == "elapsed" for kind, _ in section.parts):
+        is_elapsed = any(kind == "elapsed" for kind, _ in section.parts)
+        if value < 0 and is_elapsed:
             return f"-{_date(section, -value)}"
-        days = value + _DAYS_BETWEEN_EPOCHS if since_1904 else value
+        days = value + _DAYS_BETWEEN_EPOCHS if since_1904 and not is_elapsed else value
         return _date(section, days) if 0 <= days < _LAST_SERIAL else _general(value)
     return _number(section, magnitude)
 
 
 def shown_text(text: str, code: str) -> str:
-    """Return a text as its cell shows it: only a format with an @ adds to it."""
+    """Return a text as its cell shows it: only a section with an @ or the fourth one changes it."""
+    if code == "@" or ("@" not in code and ";" not in code):
+        return text
     sections = _parsed(code if len(code) <= _MAX_CODE else GENERAL)
     with_text = [section for section in sections if any(kind == "text" for kind, _ in section.parts)]
-    if not with_text:
+    section = sections[_FOR_TEXT] if len(sections) > _FOR_TEXT else with_text[-1] if with_text else None
+    if section is None:
         return text
-    return "".join(text if kind == "text" else each for kind, each in with_text[-1].parts).strip() or text
+    return "".join(text if kind == "text" else each for kind, each in section.parts).strip()
 
 
 @dataclass(frozen=True)

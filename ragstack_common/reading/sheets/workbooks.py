@@ -252,8 +252,7 @@ class XlsxWorkbook:
                 written = self._strings[place] if 0 <= place < len(self._strings) else ""
             else:
                 written = value if kind == "e" else _unescaped(value)
-        code = self._format(element)
-        return shown_text(written, code) if "@" in code and code != "@" else written
+        return shown_text(written, self._format(element))
 
     def _number(self, value: str, element: ET.Element) -> str:
         try:
@@ -393,7 +392,7 @@ class XlsWorkbook:
         if found.ctype in (types.XL_CELL_NUMBER, types.XL_CELL_DATE):
             return shown(float(found.value), code, since_1904=bool(self._book.datemode))
         written = self._rich_text(source, row, column, str(found.value))
-        return shown_text(written, code) if "@" in code and code != "@" else written
+        return shown_text(written, code)
 
     def _format(self, found: "xlrd.sheet.Cell") -> str:
         formats = self._book.xf_list

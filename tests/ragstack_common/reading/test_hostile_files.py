@@ -36,7 +36,8 @@ sys.addaudithook(_note)
 def watched() -> Iterator[list[str]]:
     """Note the files that are opened, the connections that are made and the programs that are run."""
     global _watched  # noqa: PLW0603 - a hook cannot be removed
-    _watched = found = []
+    found: list[str] = []
+    _watched = found
     try:
         yield found
     finally:

@@ -67,8 +67,23 @@ def test_a_date_or_time_has_the_text_of_its_format(value: float, code: str, text
 
 def test_days_can_count_from_1904() -> None:
     assert shown(DAY - 1462, "yyyy-mm-dd", since_1904=True) == "2026-07-02"
+    assert shown(0.75, "[h]:mm", since_1904=True) == "18:00"
+
+
+@pytest.mark.parametrize(
+    "code", ["0." + "0" * 120, "0" * 200, "[<1..2]0", "[>]0", "0" * 5000, "[$-" + "F" * 200 + "]m"]
+)
+def test_endless_and_wrong_formats_show_something(code: str) -> None:
+    assert shown(1.5, code)
+    assert shown(1.5e300, code)
 
 
 def test_a_format_can_add_to_a_text() -> None:
     assert shown_text("7", '"No. "@') == "No. 7"
     assert shown_text("7", "0.00") == "7"
+
+
+def test_a_format_can_hide_a_text() -> None:
+    assert shown_text("7", ";;;") == ""
+    assert shown_text("7", '0;-0;0;"hidden"') == "hidden"
+    assert shown_text("7", "0;-0;0") == "7"
