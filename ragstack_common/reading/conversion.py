@@ -62,7 +62,7 @@ def convert(
     except (UnreadableDocument, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file can raise any
-        raise UnreadableDocument(_explained(error, file_format)) from None
+        raise UnreadableDocument(explained(error, file_format)) from None
     if len(found.text) > MAX_TEXT_CHARACTERS:
         raise UnreadableDocument(too_much_text(file_format))
     return ReadText(_whole(found.text), _whole(found.title) if found.title else None)
@@ -162,7 +162,8 @@ def _whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _explained(error: Exception, file_format: str) -> str:
+def explained(error: Exception, file_format: str) -> str:
+    """Return the reason why a file was not read that raised an error."""
     if isinstance(error, RecursionError):
         return f"The .{file_format} file is nested too deeply: save it again in a simpler form."
     message = f"{type(error).__name__}: {error}".splitlines()[0]

@@ -17,13 +17,13 @@ from ragstack_common.reading.encodings import decoded, known
 from ragstack_common.reading.html.styles import Styles, own_text
 from ragstack_common.reading.markdown import Blocks
 
-_BLOCKS: Final = frozenset({
+BLOCKS: Final = frozenset({
     "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "dialog", "dir", "div", "dl",
     "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4", "h5", "h6",
     "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "optgroup", "option", "p", "pre",
     "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "caption",
 })  # fmt: skip
-_NOT_SHOWN: Final = frozenset({
+NOT_SHOWN: Final = frozenset({
     "annotation", "annotation-xml", "applet", "area", "audio", "base", "basefont", "canvas", "datalist", "defs",
     "desc", "embed", "frame", "head", "iframe", "link", "meta", "metadata", "noembed",
     "noframes", "noscript", "object", "param", "rp", "script", "source", "style", "template", "title", "track",
@@ -62,7 +62,7 @@ def read(data: bytes, charset: str | None = None) -> Page:
         data: The file. A byte order mark decides its encoding, then ``charset``, then the page's own declaration.
         charset: The encoding that HTTP or the object in S3 names.
     """
-    document = JustHTML(decoded(data, charset or _declared(data)), sanitize=False)
+    document = JustHTML(decoded(data, charset or declared_charset(data)), sanitize=False)
     writer = _Writer(Styles(document))
     writer.write([document.root])
     title = document.query_one("head title")
@@ -71,7 +71,7 @@ def read(data: bytes, charset: str | None = None) -> Page:
     )
 
 
-def _declared(data: bytes) -> str | None:
+def declared_charset(data: bytes) -> str | None:
     """Return the charset that a page names; not one of 16 bits, in which its name could not be read."""
     found = _CHARSET_DECLARED.search(data[:_BEGINNING])
     if found is None:
@@ -116,7 +116,7 @@ class _Writer:
                 if not isinstance(node.parent, Element) or not self.styles.hides_text(node.parent):
                     self._line.append(node.data or "")
             elif isinstance(node, Element):
-                if node.name in _NOT_SHOWN or self.styles.hides(node):
+                if node.name in NOT_SHOWN or self.styles.hides(node):
                     continue
                 if self._enter(node):
                     waiting.append((node, len(self._line)))
@@ -134,7 +134,7 @@ class _Writer:
             self._flush()
         elif name in ("input", "select", "ruby", "textarea"):
             if not self.styles.hides_text(node):
-                self._line.append(_ruby(node) if name == "ruby" else _shown_value(node))
+                self._line.append(_ruby(node) if name == "ruby" else shown_value(node))
         elif name in ("pre", "listing", "xmp"):
             self._flush()
             self.blocks.code(_raw_text(node, self.styles))
@@ -144,7 +144,7 @@ class _Writer:
                 self.blocks.paragraph(_inline(caption, self.styles))
             self.blocks.table(rows)
         else:
-            if self.styles.is_block(node, name in _BLOCKS):
+            if self.styles.is_block(node, name in BLOCKS):
                 self._flush()
             self._begin(node)
             return True
@@ -189,7 +189,7 @@ class _Writer:
                 self._line.append("/" if place == 0 else "")
             elif place:
                 self._move(begin, is_raised=parent.name == "msup" or place == 2)  # noqa: PLR2004 - base, below, above
-        if self.styles.is_block(node, name in _BLOCKS):
+        if self.styles.is_block(node, name in BLOCKS):
             self._flush()
         if name in _HEADINGS:
             self._heading = 0
@@ -308,7 +308,7 @@ def _children(node: Node, *names: str) -> list[Element]:
     return [each for each in elements if not names or each.name in names]
 
 
-def _shown_value(node: Element) -> str:
+def shown_value(node: Element) -> str:
     """Return what a field of a form shows."""
     if node.name == "textarea":
         return f" {own_text(node)} "
@@ -346,7 +346,7 @@ def _raw_text(node: Element, styles: Styles) -> str:
         if isinstance(each, Text):
             hidden = isinstance(each.parent, Element) and styles.hides_text(each.parent)
             written.append("" if hidden else each.data or "")
-        elif isinstance(each, Element) and each.name not in _NOT_SHOWN and not styles.hides(each):
+        elif isinstance(each, Element) and each.name not in NOT_SHOWN and not styles.hides(each):
             written.append("\n" if each.name == "br" else "")
             waiting.extend(reversed(each.children or ()))
     return "".join(written)

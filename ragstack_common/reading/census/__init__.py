@@ -1,0 +1,1 @@
+"""What a file has, read in another way than for the index: the receipt of a document compares both."""

@@ -1,0 +1,92 @@
+"""Count what a file has, in a process of its own: see ``viewing``, which does the same for people.
+
+A message is ``{"format": "pdf", "charset": null} <line end> <file>``, and the answer ``{"counted": {...}}`` or
+``{"unreadable": "reason"}``.
+"""
+
+import json
+import os
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
+
+from ragstack_common.reading import formats
+from ragstack_common.reading.census.parts import Aside, Census, Part
+from ragstack_common.reading.conversion import explained
+from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.limits import TOO_MUCH_MEMORY_CODE, limited_memory, watch
+from ragstack_common.reading.warm_process import serve
+
+
+def count(
+    data: bytes, file_format: str, charset: str | None = None, limits: AbstractContextManager[None] | None = None
+) -> Census:
+    """Count what a file has.
+
+    Args:
+        data: The file.
+        file_format: Its format.
+        charset: The charset that the object in S3 names.
+        limits: Entered while the file is read.
+
+    Raises:
+        MemoryError: The limits do not allow the memory that the file needs.
+        UnreadableDocument: The file is damaged, protected or hostile.
+    """
+    formats.check(data, file_format)
+    try:
+        with limits or nullcontext():
+            return _counted(data, file_format, charset)
+    except (UnreadableDocument, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file can raise any
+        raise UnreadableDocument(explained(error, file_format)) from None
+
+
+def _counted(data: bytes, file_format: str, charset: str | None) -> Census:
+    # Each format loads its own libraries.
+    from ragstack_common.reading.census import pages, pdf, sheets, word  # noqa: PLC0415
+
+    if file_format in formats.READ_DIRECTLY:
+        return pages.count_text(data, file_format, charset)
+    if file_format == "html":
+        return pages.count_html(data, charset)
+    counting: Final = {"docx": word.count, "pdf": pdf.count, "xls": sheets.count_xls, "xlsx": sheets.count_xlsx}
+    return counting[file_format](data)
+
+
+def read_answer(answer: dict[str, Any]) -> Census:
+    """Return what was counted; raises UnreadableDocument."""
+    if "unreadable" in answer:
+        raise UnreadableDocument(answer["unreadable"])
+    counted = answer["counted"]
+    parts = [Part(**each) for each in counted.pop("parts")]
+    asides = [Aside(**each) for each in counted.pop("asides")]
+    return Census(parts, asides=asides, **counted)
+
+
+def _answer(memory_limit: int, message: bytes) -> bytes:
+    head, _, data = message.partition(b"\n")
+    request = json.loads(head)
+    try:
+        counted = count(data, request["format"], request["charset"], limited_memory(memory_limit))
+    except UnreadableDocument as error:
+        return json.dumps({"unreadable": str(error)}).encode()
+    except MemoryError:
+        os._exit(TOO_MUCH_MEMORY_CODE)
+    return json.dumps({"counted": asdict(counted)}).encode()
+
+
+def main() -> None:
+    """Serve the process that started this one."""
+    import pypdfium2  # noqa: F401, PLC0415 - before the memory is limited
+
+    messages, answers, memory_limit = map(int, sys.argv[1:])
+    watch(memory_limit)
+    serve(messages, answers, partial(_answer, memory_limit))
+
+
+if __name__ == "__main__":
+    main()

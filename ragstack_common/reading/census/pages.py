@@ -1,0 +1,85 @@
+"""What web pages and text files have: the texts of their blocks, or their lines."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from justhtml import JustHTML
+from justhtml.dom import Element, Node, Text
+
+from ragstack_common.reading.census.parts import HIDDEN_LEFT_OUT, NOT_RECOGNIZED, Census, Part
+from ragstack_common.reading.encodings import decoded
+from ragstack_common.reading.html.pages import BLOCKS, NOT_SHOWN, declared_charset, shown_value
+from ragstack_common.reading.html.styles import Styles
+
+_FRONT_MATTER: Final = re.compile(r"\A\ufeff?(---|\+\+\+)[ \t]*\r?\n.*?^(?:\1|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
+_NO_TEXT: Final = re.compile(r"<!--.*?-->|<(script|style|template)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_APART: Final = frozenset({"br", "rb", "rt", "ruby", "sub", "sup"})
+_PICTURES: Final = frozenset({"img", "svg", "canvas", "picture"})
+
+
+def count_html(data: bytes, charset: str | None = None) -> Census:
+    """List the texts of the blocks of a page that it does not hide; raises UnreadableDocument."""
+    document = JustHTML(decoded(data, charset or declared_charset(data)), sanitize=False)
+    lines = _Lines(Styles(document))
+    lines.add(document.root)
+    census = Census([Part("text", lines.ended)], "parts")
+    census.left_out("pictures", lines.pictures, NOT_RECOGNIZED)
+    census.left_out("hidden passages", lines.hidden, HIDDEN_LEFT_OUT)
+    return census
+
+
+@dataclass
+class _Lines:
+    """The texts of blocks, each as one line."""
+
+    styles: Styles
+    ended: list[str] = field(default_factory=list)
+    pictures: int = 0
+    hidden: int = 0
+    _open: list[str] = field(default_factory=list)
+
+    def add(self, root: Node) -> None:
+        waiting: list[Node | None] = [root]
+        while waiting:
+            node = waiting.pop()
+            if node is None:
+                self._end()
+            elif isinstance(node, Text):
+                self._open.append(node.data or "")
+            elif not isinstance(node, Element):
+                waiting.extend(reversed(node.children or ()))
+            elif self.styles.hides(node):
+                self.hidden += bool(node.to_text().strip())
+            elif node.name in _PICTURES or node.name not in NOT_SHOWN:
+                waiting.extend(self._entered(node))
+        self._end()
+
+    def _entered(self, node: Element) -> list[Node | None]:
+        """Return what comes next in an element, the last first; None ends a line."""
+        self.pictures += node.name in _PICTURES
+        if node.name in ("input", "select"):
+            self._open.append(shown_value(node))
+            return []
+        children: list[Node | None] = [*reversed(node.children or ())]
+        if node.name in _APART or self.styles.is_block(node, node.name in BLOCKS):
+            self._end()
+            return [None, *children]
+        return children
+
+    def _end(self) -> None:
+        if text := "".join(self._open).strip():
+            self.ended.append(text)
+        self._open.clear()
+
+
+def count_text(data: bytes, file_format: str, charset: str | None = None) -> Census:
+    """List the lines of a text file, without what Markdown does not show; raises UnreadableDocument."""
+    text, comments = decoded(data, charset), 0
+    if file_format == "md":
+        text = _FRONT_MATTER.sub("", text)
+        if "```" not in text and "~~~" not in text:
+            text, comments = _NO_TEXT.subn(" ", text)
+    census = Census([Part("text", [line for line in text.splitlines() if line.strip()])], "parts")
+    census.left_out("comments", comments, HIDDEN_LEFT_OUT)
+    return census

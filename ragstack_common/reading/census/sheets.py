@@ -1,0 +1,249 @@
+"""What workbooks have: the texts of their cells as they are stored, and their numbers by their digits.
+
+How a number is shown depends on its format, which the readers interpret; here its digits are listed in the forms that
+formats give them, unless it is a date, a fraction or a number in another notation.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+from xml.etree.ElementTree import Element
+
+from ragstack_common.reading.census.parts import (
+    COMMENTS_LEFT_OUT,
+    HIDDEN_LEFT_OUT,
+    NOT_RECOGNIZED,
+    UPLOAD_APART,
+    Census,
+    Part,
+)
+from ragstack_common.reading.office_package import OfficePackage, local
+from ragstack_common.reading.sheets.number_formats import BUILT_IN
+
+if TYPE_CHECKING:
+    import xlrd
+
+_ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_SHEETS: Final = ("worksheet", "chartsheet", "dialogsheet")
+_ON: Final = ("1", "true")
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|\\[\s\S]|_[\s\S]|\*[\s\S]|\[[^\]]*\]")
+_PLACES: Final = re.compile(r"[0#?]")
+_OTHERWISE: Final = re.compile(r"[ymdhsegb/]|,(?![0#?])|;;")
+"""Dates, other calendars, exponents, fractions, thousands, and hidden numbers."""
+
+
+class _Cell(NamedTuple):
+    column: int
+    text: str = ""
+    digits: Sequence[str] = ()
+
+
+def count_xlsx(data: bytes) -> Census:
+    """List the cells of a workbook by sheet; raises UnreadableDocument."""
+    return _Workbook(OfficePackage(data, "xlsx")).census()
+
+
+class _Workbook:
+    def __init__(self, package: OfficePackage) -> None:
+        self._package = package
+        self._main = package.main_part()
+        self._links = package.links(self._main)
+        self._strings = [*self._shared_strings()]
+        self._shows_digits = [*self._formats()]
+        self._left_out = {"hidden rows": 0, "hidden cells": 0, "comments": 0, "pictures": 0, "embedded files": 0}
+
+    def census(self) -> Census:
+        census = Census([], "sheets")
+        hidden = 0
+        for sheet in self._package.root(self._main).iter("sheet"):
+            link = self._links.get(sheet.get("id", ""))
+            if sheet.get("state", "visible") != "visible":
+                hidden += 1
+            elif link and link.kind in _SHEETS and self._package.has(link.target):
+                part = Part(f"sheet {sheet.get('name', '')}")
+                self._add_cells(link.target, part)
+                census.cells += len(part.texts) + len(part.numbers)
+                part.texts += self._drawn(link.target)
+                census.parts.append(part)
+        census.left_out("hidden sheets", hidden, HIDDEN_LEFT_OUT)
+        reasons = {"comments": COMMENTS_LEFT_OUT, "pictures": NOT_RECOGNIZED, "embedded files": UPLOAD_APART}
+        for what, number in self._left_out.items():
+            census.left_out(what, number, reasons.get(what, HIDDEN_LEFT_OUT))
+        return census
+
+    def _formats(self) -> Iterator[bool]:
+        """Yield for each style of cells whether it shows the digits of numbers."""
+        for link in self._links.values():
+            if link.kind == "styles" and self._package.has(link.target):
+                styles = self._package.root(link.target)
+                own = {each.get("numFmtId"): each.get("formatCode", "") for each in styles.iter("numFmt")}
+                for each in styles.find("cellXfs") or ():
+                    number = each.get("numFmtId", "0")
+                    yield shows_digits(own.get(number, BUILT_IN.get(int(number), "y")))
+
+    def _shared_strings(self) -> Iterator[str]:
+        for link in self._links.values():
+            if link.kind == "sharedStrings" and self._package.has(link.target):
+                for element in self._package.elements(link.target):
+                    if local(element.tag) == "si":
+                        yield _text(element)
+                        element.clear()
+
+    def _add_cells(self, name: str, part: Part) -> None:
+        hidden_columns: set[int] = set()
+        is_filtered = False
+        hidden_rows: list[list[_Cell]] = []
+        for element in self._package.elements(name):
+            tag = local(element.tag)
+            if tag == "col" and element.get("hidden") in _ON:
+                hidden_columns.update(range(int(element.get("min", 1)), min(int(element.get("max", 1)), 16_384) + 1))
+            elif tag in ("filterColumn", "filters", "customFilters"):
+                is_filtered = True
+            elif tag == "row":
+                cells = [*self._cells_of(element)]
+                shown = [cell for cell in cells if cell.column not in hidden_columns]
+                self._left_out["hidden cells"] += len(cells) - len(shown)
+                if element.get("hidden") in _ON:
+                    hidden_rows.append(shown)
+                else:
+                    _add(part, shown)
+                element.clear()
+        # The filter, whose rows are read, comes behind them.
+        for row in hidden_rows if is_filtered else ():
+            _add(part, row)
+        self._left_out["hidden rows"] += 0 if is_filtered else sum(map(bool, hidden_rows))
+
+    def _cells_of(self, row: Element) -> Iterator[_Cell]:
+        column = 0
+        for cell in row:
+            if local(cell.tag) != "c":
+                continue
+            column = _column(cell.get("r", "")) or column + 1
+            kind = cell.get("t", "n")
+            value = next((each.text or "" for each in cell if local(each.tag) == "v"), "").strip()
+            text = ""
+            if kind == "n":
+                style = int(cell.get("s", "0"))
+                if value and (style >= len(self._shows_digits) or self._shows_digits[style]):
+                    yield _Cell(column, digits=digits_of(value))
+            elif kind == "s":
+                text = self._strings[int(value)] if value.isdigit() and int(value) < len(self._strings) else ""
+            elif kind == "inlineStr":
+                text = "".join(map(_text, cell))
+            elif kind == "b":
+                text = {"1": "TRUE", "true": "TRUE", "": ""}.get(value, "FALSE")
+            elif kind in ("str", "e"):
+                text = _unescaped(value)
+            if text.strip():
+                yield _Cell(column, text)
+
+    def _drawn(self, part: str) -> Iterator[str]:
+        """Yield the texts of shapes and charts on a sheet, and count its comments, pictures and embedded files."""
+        for link in self._package.links(part).values():
+            if not self._package.has(link.target):
+                continue
+            if link.kind == "comments":
+                self._left_out["comments"] += sum(1 for _ in self._package.root(link.target).iter("comment"))
+            elif link.kind in ("oleObject", "package"):
+                self._left_out["embedded files"] += 1
+            elif link.kind == "drawing":
+                yield from _paragraphs(self._package.root(link.target))
+                for drawn in self._package.links(link.target).values():
+                    self._left_out["pictures"] += drawn.kind == "image"
+                    if drawn.kind == "chart" and self._package.has(drawn.target):
+                        chart = self._package.root(drawn.target)
+                        yield from _paragraphs(chart)
+                        caches = chart.iter("strCache")
+                        yield from (value.text for cache in caches for value in cache.iter("v") if value.text)
+
+
+def _paragraphs(root: Element) -> Iterator[str]:
+    for paragraph in root.iter("p"):
+        if text := "".join(each.text or "" for each in paragraph.iter("t")).strip():
+            yield text
+
+
+def _add(part: Part, cells: Sequence[_Cell]) -> None:
+    part.numbers += [[*cell.digits] for cell in cells if cell.digits]
+    part.texts += [cell.text for cell in cells if not cell.digits]
+
+
+def shows_digits(code: str) -> bool:
+    """Whether a format shows the digits of a number, rounded: not as a date, a fraction or a text."""
+    plain = _QUOTED.sub("", code).lower()
+    return plain == "general" or (bool(_PLACES.search(plain)) and not _OTHERWISE.search(plain))
+
+
+def digits_of(value: str) -> list[str]:
+    """Return the digits that a number may be shown with: rounded, or in percent."""
+    try:
+        number = abs(float(value))
+    except ValueError:
+        return [value]
+    if not number < 1e15:  # noqa: PLR2004 - shown with an exponent
+        return []
+    forms = {f"{scaled:.{places}f}" for scaled in (number, number * 100) for places in range(7)}
+    return sorted({re.sub(r"\D", "", form).lstrip("0") or "0" for form in forms})
+
+
+def _text(element: Element) -> str:
+    """Return the text of a string, without its phonetic guide."""
+    texts = []
+    for child in element:
+        tag = local(child.tag)
+        if tag == "t":
+            texts.append(child.text or "")
+        elif tag == "r":
+            texts += [each.text or "" for each in child if local(each.tag) == "t"]
+    return _unescaped("".join(texts))
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def _column(reference: str) -> int:
+    number = 0
+    for letter in reference.rstrip("0123456789"):
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def count_xls(data: bytes) -> Census:
+    """List the cells of a workbook of Excel 97 to 2003 by sheet; raises the errors of xlrd."""
+    import io  # noqa: PLC0415
+
+    import xlrd  # noqa: PLC0415 - rarely needed
+
+    def opened(*, formatting_info: bool) -> xlrd.Book:
+        return xlrd.open_workbook(file_contents=data, formatting_info=formatting_info, logfile=io.StringIO())
+
+    try:
+        book = opened(formatting_info=True)
+    except Exception:  # noqa: BLE001 - formats are damaged more often than cells
+        book = opened(formatting_info=False)
+    census = Census([], "sheets")
+    left_out = {"hidden rows": 0, "hidden cells": 0, "comments": 0}
+    for sheet in book.sheets():
+        if not sheet.visibility:
+            part = Part(f"sheet {sheet.name}")
+            _add_xls(sheet, part, left_out)
+            left_out["comments"] += len(sheet.cell_note_map)
+            census.cells += len(part.texts)
+            census.parts.append(part)
+    census.left_out("hidden sheets", sum(1 for sheet in book.sheets() if sheet.visibility), HIDDEN_LEFT_OUT)
+    for what, count in left_out.items():
+        census.left_out(what, count, COMMENTS_LEFT_OUT if what == "comments" else HIDDEN_LEFT_OUT)
+    return census
+
+
+def _add_xls(sheet: "xlrd.sheet.Sheet", part: Part, left_out: dict[str, int]) -> None:
+    hidden = {number for number, each in sheet.colinfo_map.items() if each.hidden}
+    for number in range(sheet.nrows):
+        texts = [(column, each.value) for column, each in enumerate(sheet.row(number)) if isinstance(each.value, str)]
+        written = [(column, text) for column, text in texts if text.strip()]
+        if (info := sheet.rowinfo_map.get(number)) is not None and info.hidden:
+            left_out["hidden rows"] += bool(written)
+            continue
+        part.texts += [text for column, text in written if column not in hidden]
+        left_out["hidden cells"] += sum(1 for column, _ in written if column in hidden)
