@@ -86,7 +86,8 @@ def ingestion_graphs(
             own_metric(metric, service=service, options=options)
             for metric, service in (
                 ("DocumentsSubmitted", "ingestion"),
-                ("DocumentsIndexed", "ingestion_status"),
+                ("DocumentsIndexed", "receipts"),
+                ("PagesNotRead", "receipts"),
                 ("DocumentsFailed", "ingestion_status"),
                 ("MessagesRetried", "ingestion"),
                 ("MessagesDeadLettered", "ingestion"),

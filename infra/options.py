@@ -39,6 +39,7 @@ SET_BY_STACKS: Final = frozenset(
         "INGESTION_QUEUE_URL",
         "JOBS_QUEUE_URL",
         "KNOWLEDGE_BASE_ID",
+        "RECEIPTS_QUEUE_URL",
         "REGISTRY_TABLE",
         "SNAPSHOT_BUCKET",
         "STATUS_QUEUE_URL",

@@ -24,7 +24,7 @@ from infra.constructs.functions import (
 )
 from infra.constructs.knowledge_base import KnowledgeBaseReference
 from infra.constructs.open_access import OpenAccess
-from infra.constructs.queues import DocumentQueue, jobs_queue, status_queue
+from infra.constructs.queues import DocumentQueue, jobs_queue, receipts_queue, status_queue
 from infra.constructs.retrieval_api import RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket, SnapshotBucket
 from infra.constructs.user_pool import Issuer, UserPool
@@ -120,6 +120,7 @@ class IngestionStack(Stack):
             knowledge_base=knowledge_base,
             changes=storage.changes.events,
             status=status_queue(self, dead_letters, options),
+            receipts=receipts_queue(self, dead_letters),
             jobs=jobs_queue(self),
             dead_letters=dead_letters,
             bus=events.EventBus.from_event_bus_name(self, "Bus", options.event_bus_name),
@@ -129,6 +130,7 @@ class IngestionStack(Stack):
         queues = {
             "changes": self.path.changes.queue,
             "status": self.path.status.queue,
+            "receipts": self.path.receipts.queue,
             "jobs": self.path.jobs.queue,
             "dead letters": dead_letters.queue,
             "dead jobs": self.path.jobs.dead_letters.queue,
@@ -142,6 +144,7 @@ class IngestionStack(Stack):
         if knowledge_base.tenants:
             CfnOutput(self, "TenantKnowledgeBases", value=knowledge_base.tenant_ids)
         CfnOutput(self, "StatusQueueUrl", value=self.path.status.queue.queue_url)
+        CfnOutput(self, "ReceiptsQueueUrl", value=self.path.receipts.queue.queue_url)
         CfnOutput(self, "JobsQueueUrl", value=self.path.jobs.queue.queue_url)
 
 

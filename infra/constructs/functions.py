@@ -77,6 +77,7 @@ class IngestionPath:
     Attributes:
         changes: Events of the bucket, and requests to look at documents.
         status: Documents that are being indexed.
+        receipts: Indexed documents whose files are compared with the index.
         jobs: Reconciliations and synchronisations.
         bus: Where outcomes are published.
     """
@@ -87,6 +88,7 @@ class IngestionPath:
     knowledge_base: KnowledgeBaseReference
     changes: WorkQueue
     status: WorkQueue
+    receipts: WorkQueue
     jobs: WorkQueue
     dead_letters: DeadLetters
     bus: events.IEventBus
@@ -102,6 +104,7 @@ class IngestionPath:
             "SNAPSHOT_BUCKET": self.snapshot.bucket.bucket_name,
             "INGESTION_QUEUE_URL": self.changes.queue.queue_url,
             "STATUS_QUEUE_URL": self.status.queue.queue_url,
+            "RECEIPTS_QUEUE_URL": self.receipts.queue.queue_url,
             "JOBS_QUEUE_URL": self.jobs.queue.queue_url,
             "DEAD_LETTER_QUEUE_URL": self.dead_letters.queue.queue_url,
             "EVENT_BUS_NAME": self.bus.event_bus_name,
@@ -302,7 +305,7 @@ def viewer_function(scope: Construct, path: IngestionPath, options: Options, iss
         description="Shows documents with the quoted characters marked",
         environment=path.environment(ViewerSettings) | _access_environment(options, issuer),
         folder="viewer",
-        layers=[shared_layer(own, "ViewerLayer", options.viewer_layer or extra_layer(VIEWER, options.target))],
+        layers=[_reading_layer(own, options)],
         # One whole processor, and room for what the largest files unpack to.
         memory_mb=1769,
         options=options,
@@ -317,6 +320,41 @@ def viewer_function(scope: Construct, path: IngestionPath, options: Options, iss
     path.registry.grant(function, LIST, [ACCESS])
     _grant_access_control(function, path, options)
     watch_service(own, service="viewer", options=options)
+    return function
+
+
+def _reading_layer(scope: Construct, options: Options) -> lambda_.LayerVersion:
+    """Return the layer of the packages that read files."""
+    return shared_layer(scope, "ViewerLayer", options.viewer_layer or extra_layer(VIEWER, options.target))
+
+
+def receipts_function(scope: Construct, path: IngestionPath, options: Options) -> lambda_.Function:
+    """Create the function that compares indexed documents with their files, and gives them their final status."""
+    own = Construct(scope, "Receipts")
+    function = PythonFunction(
+        own,
+        "Receipts",
+        consequence="Documents stay INDEXING until it succeeds; searches find them, and none is lost.",
+        description="Compares indexed documents with their files",
+        environment=path.environment(IngestionSettings),
+        folder="receipts",
+        layers=[_reading_layer(own, options)],
+        # One whole processor, and room for what the largest files unpack to.
+        memory_mb=1769,
+        options=options,
+        reads_access=True,
+        settings=[IngestionSettings],
+        timeout_seconds=INGESTION_TIMEOUT_SECONDS,
+    ).function
+    path.receipts.feed(function, at_once=options.invocations_at_once, messages=1)
+    path.documents.grant(function, ["s3:GetObject"], "The function reads any document that was indexed")
+    path.registry.grant(function, READ)
+    path.registry.grant(function, [PUT, UPDATE])
+    path.knowledge_base.grant(function, SEARCH)
+    path.bus.grant_put_events_to(function)
+    for receiver in (path.changes, path.jobs, path.dead_letters):
+        receiver.queue.grant_send_messages(function)
+    watch_service(own, service="receipts", options=options)
     return function
 
 
@@ -374,7 +412,7 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
         path.registry.grant(function, [PUT, UPDATE])
         path.knowledge_base.grant(function, actions)
         path.bus.grant_put_events_to(function)
-        for receiver in (path.changes, path.status, path.jobs, path.dead_letters):
+        for receiver in (path.changes, path.status, path.receipts, path.jobs, path.dead_letters):
             receiver.queue.grant_send_messages(function)
     path.documents.grant(submit, ["s3:GetObject"], "The function looks at any document of the bucket")
     if options.access_file:
@@ -384,7 +422,7 @@ def ingestion_functions(scope: Construct, path: IngestionPath, options: Options)
             "The function writes the access labels of documents into their sidecars",
             keys=f"*{SIDECAR_SUFFIX}",
         )
-    return {"ingestion": submit, "ingestion_status": follow}
+    return {"ingestion": submit, "ingestion_status": follow, "receipts": receipts_function(scope, path, options)}
 
 
 def reconcile_function(stack: Construct, path: IngestionPath, options: Options) -> lambda_.Function:

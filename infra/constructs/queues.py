@@ -187,6 +187,21 @@ def status_queue(scope: Construct, dead_letters: DeadLetters, options: Options) 
     )
 
 
+def receipts_queue(scope: Construct, dead_letters: DeadLetters) -> WorkQueue:
+    """Create the queue of documents that the knowledge base is done with, and whose files are compared with it."""
+    return WorkQueue(
+        scope,
+        "ReceiptsQueue",
+        dead_letters=dead_letters,
+        deliveries=20,
+        hidden_seconds=VISIBILITY_PER_TIMEOUT * INGESTION_TIMEOUT_SECONDS,
+        what_to_do=(
+            "Indexed documents wait for over an hour to be compared with their files: the log of the function receipts"
+            " says what it waits for, most likely the quota of Retrieve"
+        ),
+    )
+
+
 def jobs_queue(scope: Construct) -> WorkQueue:
     """Create the queue of reconciliations and synchronisations.
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.ingestion.bedrock_agent import batch_check_document_statuses, batched
-from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, follow, read_follow
+from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, compare, follow, read_follow
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
@@ -70,6 +70,36 @@ class FollowingService:
 
     def _follow(self, awaited: Mapping[str, Sequence[_Awaited]]) -> None:
         """Check documents whose operation is still the awaited one, record what is new, and send what comes next."""
+        followed, ended, again = self._sorted(awaited)
+        unfinished: list[tuple[DocumentRecord, int]] = []
+        changes: list[tuple[RecordChange, Next]] = []
+        to_compare: list[str] = []
+        now = self._services.clock()
+        for uri, status in self._statuses([*followed]):
+            record, checks = followed[uri]
+            after, then = self._answered(record, status, now)
+            if then is Next.FOLLOW:
+                unfinished.append((record, checks + 1))
+            elif then is Next.COMPARE:
+                to_compare.append(compare(record, status))
+            else:
+                changes.append((RecordChange(record, after), then))
+        lost = self._services.registry.write([change for change, _ in changes])
+        for change, then in changes:
+            if change.before.uri in lost:
+                # Usually an event said that the document changed: check again at once, with the new record.
+                unfinished.append((change.before, 0))
+            else:
+                (ended if then is Next.DONE else again).append(change.written)
+        self._services.receipts_queue.send(to_compare)
+        self._services.outcomes.announce(ended)
+        self._send_checks(again)
+        self._send_follows(unfinished)
+
+    def _sorted(
+        self, awaited: Mapping[str, Sequence[_Awaited]]
+    ) -> tuple[dict[str, tuple[DocumentRecord, int]], list[DocumentRecord], list[DocumentRecord]]:
+        """Return documents to check with their number of checks, those that ended, and those that wait."""
         ended: list[DocumentRecord] = []
         again: list[DocumentRecord] = []
         followed: dict[str, tuple[DocumentRecord, int]] = {}
@@ -84,26 +114,10 @@ class FollowingService:
             elif any(a.redelivered or a.checks == 0 for a in current):
                 # The invocation that wrote this state may have been killed before it announced it.
                 ended.append(record)
-        unfinished: list[tuple[DocumentRecord, int]] = []
-        changes: list[tuple[RecordChange, Next]] = []
-        now = self._services.clock()
-        for uri, status in self._statuses([*followed]):
-            record, checks = followed[uri]
-            after, then = (record, Next.FOLLOW) if status == _UNKNOWN else answered(record, status, now, self._patience)
-            if then is Next.FOLLOW:
-                unfinished.append((record, checks + 1))
-            else:
-                changes.append((RecordChange(record, after), then))
-        lost = self._services.registry.write([change for change, _ in changes])
-        for change, then in changes:
-            if change.before.uri in lost:
-                # Usually an event said that the document changed: check again at once, with the new record.
-                unfinished.append((change.before, 0))
-            else:
-                (ended if then is Next.DONE else again).append(change.written)
-        self._services.outcomes.announce(ended)
-        self._send_checks(again)
-        self._send_follows(unfinished)
+        return followed, ended, again
+
+    def _answered(self, record: DocumentRecord, status: DocumentStatus, now: float) -> tuple[DocumentRecord, Next]:
+        return (record, Next.FOLLOW) if status == _UNKNOWN else answered(record, status, now, self._patience)
 
     def _statuses(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         batches = (

@@ -5,6 +5,7 @@
     ingestion queue      an S3 event notification
                          {"check": ["s3://..."], "forced": true}    compare documents with the registry and act
     status queue         {"follow": [["s3://...", operation]], "checks": 2}    check the status of documents
+    receipts queue       {"compare": "s3://...", "operation": "...", "status": "INDEXED", ...}    compare with the index
     dead-letter queue    any of these, with its cause as the attribute Cause, or
                          {"failed": {"uri", "operation", "reason", "attempts"}}
 
@@ -14,6 +15,7 @@ The ingestion queue accepts all of them: if a dead letter is sent there, its doc
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_plus
@@ -25,7 +27,8 @@ from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.core.uris import SIDECAR_SUFFIX, is_program_file, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched
-from ragstack_common.registry.lifecycle import EventMarks, newest
+from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_common.registry.lifecycle import OUTCOMES, EventMarks, newest
 from ragstack_common.registry.records import DocumentRecord
 
 if TYPE_CHECKING:
@@ -69,6 +72,15 @@ class Follow:
     checks: int = 0
 
 
+@dataclass(frozen=True)
+class Compare:
+    """A document of which the knowledge base is done with an operation, and its answer."""
+
+    uri: str
+    operation: str
+    answer: DocumentStatus
+
+
 def parse_messages(event: Mapping[str, Any]) -> list[QueueMessage]:
     """Return the messages in the event that SQS invokes a function with."""
     return [
@@ -90,6 +102,8 @@ def read_checks(body: str) -> dict[str, EventMarks]:
             return dict.fromkeys(map(_checked_uri, message["check"]), EventMarks(forced=bool(message.get("forced"))))
         if "failed" in message:
             return {_checked_uri(message["failed"]["uri"]): EventMarks(forced=True)}
+        if "compare" in message:
+            return {_checked_uri(message["compare"]): EventMarks(forced=True)}
         if "follow" in message:
             return {_checked_uri(uri): EventMarks(forced=True) for uri, _ in message["follow"]}
         return _read_notification(message)
@@ -103,6 +117,18 @@ def read_follow(body: str) -> Follow:
         message = parse_json(body)
         operations = {_checked_uri(uri): str(operation) for uri, operation in message["follow"]}
         return Follow(operations, int(message["checks"]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise _malformed(body) from None
+
+
+def read_compare(body: str) -> Compare:
+    """Read a message of the receipts queue; raises InvalidDocumentError."""
+    try:
+        message = parse_json(body)
+        at = message["updated_at"]
+        updated_at = None if at is None else datetime.fromtimestamp(float(at), UTC)
+        answer = DocumentStatus(_outcome(message["status"]), message["reason"], updated_at)
+        return Compare(_checked_uri(message["compare"]), str(message["operation"]), answer)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise _malformed(body) from None
 
@@ -127,6 +153,19 @@ def check(uris: Iterable[str], *, forced: bool = True) -> str:
 def follow(records: Iterable[DocumentRecord], checks: int) -> str:
     """Return a message that requests the status of documents with an operation."""
     return json.dumps({"follow": [[r.uri, r.operation.id] for r in records if r.operation], "checks": checks})
+
+
+def compare(record: DocumentRecord, answer: DocumentStatus) -> str:
+    """Return a message that requests the comparison of a document with the index."""
+    return json.dumps(
+        {
+            "compare": record.uri,
+            "operation": record.operation and record.operation.id,
+            "status": str(answer),
+            "reason": answer.reason,
+            "updated_at": answer.updated_at and answer.updated_at.timestamp(),
+        }
+    )
 
 
 def failure(record: DocumentRecord) -> str:
@@ -208,6 +247,12 @@ def _checked_uri(value: Any) -> str:
         raise TypeError("a URI is a string")
     value.encode()
     return value
+
+
+def _outcome(value: Any) -> str:
+    if value not in OUTCOMES:
+        raise ValueError("not a final status")
+    return str(value)
 
 
 def _malformed(body: str) -> InvalidDocumentError:

@@ -64,6 +64,7 @@ class Services:
         self.observer = Observer(s3 or s3_client(), settings.vector_store, policy)
         self.ingestion_queue = Queue(settings.ingestion_queue_url, sqs)
         self.status_queue = Queue(settings.status_queue_url, sqs)
+        self.receipts_queue = Queue(settings.receipts_queue_url, sqs)
         self._jobs_queue = Queue(settings.jobs_queue_url, sqs)
         self._snapshots = SnapshotRequests(dynamodb, table, clock=clock)
         self.dead_letters = Queue(settings.dead_letter_queue_url, sqs)

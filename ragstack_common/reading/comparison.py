@@ -6,10 +6,12 @@ its neighbours, or within letters that are together there. Case, punctuation and
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from ragstack_common.reading.census.parts import Census, Part
 from ragstack_common.text.characters import DENSE_RANGES
 
 _WORD: Final = re.compile(rf"[{DENSE_RANGES}]|[^\W_{DENSE_RANGES}]+")
@@ -97,3 +99,128 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
         else:
             runs.append([place])
     return runs
+
+
+WINDOW_WORDS: Final = 120
+"""Words that are looked for together, about half of a chunk: their vector is near that of the chunk that has them."""
+
+PARAGRAPH_WORDS: Final = 4
+"""Words of a paragraph that is missed even in a long part, if none of them is in the index."""
+
+
+@dataclass
+class PartFound:
+    """What of a part is in the index.
+
+    Attributes:
+        words: Its words and numbers that were looked for.
+        read: Those that are in the index.
+        lost_paragraphs: Paragraphs of which nothing is in the index.
+        lost_texts: Texts and numbers of which something is missing.
+        example: The first text of which something is missing.
+    """
+
+    part: Part
+    words: int = 0
+    read: int = 0
+    lost_paragraphs: int = 0
+    lost_texts: int = 0
+    example: str | None = None
+
+    def is_read(self, least_share: float) -> bool:
+        """Whether enough of it is in the index."""
+        return self.read >= least_share * self.words and not self.lost_paragraphs
+
+
+@dataclass
+class _Window:
+    """Some neighbouring texts of a part."""
+
+    part: int
+    begin: int
+    end: int
+    words: int
+
+
+class Comparison:
+    """Compares a file with what lookups in the index find, window by window, spread over the file.
+
+    A lookup finds the chunks that are most like its text. What is not in the chunks that were found so far is looked
+    for once by its own text, and then missing.
+    """
+
+    def __init__(self, census: Census) -> None:
+        self.census = census
+        self.index = IndexedText()
+        self._windows = [window for place, part in enumerate(census.parts) for window in _windows(place, part)]
+        self._order = iter(_spread(len(self._windows)))
+        self._looked: list[_Window] = []
+
+    @property
+    def words(self) -> int:
+        """Number of words and numbers in the file."""
+        return sum(window.words for window in self._windows) + sum(len(part.numbers) for part in self.census.parts)
+
+    def add(self, chunks: Iterable[str]) -> bool:
+        """Add the chunks of the last lookup; returns whether one was new."""
+        return self.index.add(chunks)
+
+    def next_query(self, max_characters: int) -> str | None:
+        """Return a text to look for, or None if there is nothing more."""
+        for place in self._order:
+            window = self._windows[place]
+            self._looked.append(window)
+            texts = self._texts(window)
+            if any(self.index.missing(words) for words in map(words_of, texts) if words):
+                return " ".join(" ".join(texts).split())[:max_characters]
+        return None
+
+    def found(self) -> list[PartFound]:
+        """Return what of each part is in the index, as far as it was looked for."""
+        found = [PartFound(part) for part in self.census.parts]
+        for window in sorted(self._looked, key=lambda each: (each.part, each.begin)):
+            of_part = found[window.part]
+            for text in self._texts(window):
+                words = words_of(text)
+                lost = len(self.index.missing(words)) if words else 0
+                of_part.words += len(words)
+                of_part.read += len(words) - lost
+                of_part.lost_texts += lost > 0
+                of_part.lost_paragraphs += lost == len(words) >= PARAGRAPH_WORDS
+                if lost and of_part.example is None:
+                    of_part.example = text
+        for of_part in found:
+            lost_numbers = [forms for forms in of_part.part.numbers if not self.index.has_number(forms)]
+            of_part.words += len(of_part.part.numbers)
+            of_part.read += len(of_part.part.numbers) - len(lost_numbers)
+            of_part.lost_texts += len(lost_numbers)
+            if lost_numbers and of_part.example is None:
+                of_part.example = min(lost_numbers[0], key=len)
+        return found
+
+    def _texts(self, window: _Window) -> list[str]:
+        return self.census.parts[window.part].texts[window.begin : window.end]
+
+
+def _windows(place: int, part: Part) -> Iterator[_Window]:
+    begin = words = 0
+    for number, text in enumerate(part.texts):
+        own = len(words_of(text))
+        if words and words + own > WINDOW_WORDS:
+            yield _Window(place, begin, number, words)
+            begin, words = number, 0
+        words += own
+    if words:
+        yield _Window(place, begin, len(part.texts), words)
+
+
+def _spread(count: int) -> Iterator[int]:
+    """Yield the numbers below a count so that the first ones are far apart."""
+    step = 1 << max(0, count - 1).bit_length()
+    seen: set[int] = set()
+    while step:
+        for number in range(0, count, step):
+            if number not in seen:
+                seen.add(number)
+                yield number
+        step >>= 1

@@ -5,7 +5,7 @@
                    ┌──────────────── must be checked again ─────────────────┐
                    ▼                                                        │
     event ──►  WAITING ──►  SUBMITTING ──►  INDEXING ──►  INDEXED, PARTIALLY_INDEXED, FAILED
-                   │
+                   │                     (then compared)
                    └─────►  DELETING  ──►  DELETED; FAILED if it is in the bucket but must not be searchable as it is
 
 The next step follows from what the bucket holds and from the document's record, never from the kind of event. A
@@ -20,6 +20,7 @@ from typing import Final
 
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_common.registry.receipts import Receipt
 from ragstack_common.registry.records import (
     FINAL,
     DocumentRecord,
@@ -87,6 +88,8 @@ class Next(Enum):
 
     FOLLOW = "follow"
     CHECK_AGAIN = "check again"
+    COMPARE = "compare"
+    """The index is compared with the file before the document gets its final state."""
     DONE = "done"
 
 
@@ -184,6 +187,7 @@ def claimed(
         again=False,
         attempts=record.attempts + is_repeated if continues else 1,
         in_knowledge_base=record.in_knowledge_base or ingests or not observed.is_present,
+        receipt=None if ingests else record.receipt,
         received_at=record.received_at if continues else now,
         expires_at=None,
     )
@@ -236,6 +240,7 @@ def forgotten(record: DocumentRecord, now: float, marks: EventMarks | None = Non
         observed=Observation(),
         label=None,
         again=False,
+        receipt=None,
         counted=(),
         in_knowledge_base=False,
         expires_at=now + TOMBSTONE_SECONDS,
@@ -277,7 +282,7 @@ def answered(
     is_pending = not (is_final or is_absent)
     if is_pending and since < patience.give_up_seconds:
         return record, Next.FOLLOW
-    heard = replace(record, knowledge_base_status=str(answer), knowledge_base_updated_at=updated_at)
+    heard = _heard(record, answer)
     if record.again:
         return put_back(heard, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
     if is_pending:
@@ -289,14 +294,35 @@ def answered(
         return _once_more(heard, kept if deletes else lost, now, patience)
     if deletes:
         return _removed(heard, now), Next.DONE
+    if OUTCOMES[str(answer)] is Status.FAILED and _TRANSIENT.search(failure_reason(answer)):
+        return _once_more(heard, failure_reason(answer), now, patience)
+    return record, Next.COMPARE
+
+
+def compared(
+    record: DocumentRecord, answer: DocumentStatus, receipt: Receipt, now: float
+) -> tuple[DocumentRecord, Next]:
+    """Apply the knowledge base's final answer about an ingested document, and what the index has of its file.
+
+    A document of which the index has nothing is FAILED whatever the knowledge base says, and removed from it.
+    """
+    heard = replace(_heard(record, answer), receipt=receipt)
     status = OUTCOMES[str(answer)]
-    if status is not Status.FAILED:
-        counted = replace(heard, counted=counted_under(heard.observed.attributes, has_label=heard.label is not None))
-        return become(counted, status, answer.reason, now), Next.DONE
-    reason = failure_reason(answer)
-    if _TRANSIENT.search(reason):
-        return _once_more(heard, reason, now, patience)
-    return refused(heard, reason, now), Next.CHECK_AGAIN
+    if record.again:
+        return put_back(heard, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
+    if status is Status.FAILED or receipt.is_empty:
+        reason = failure_reason(answer) if status is Status.FAILED else receipt.reason
+        return refused(heard, reason or "", now), Next.CHECK_AGAIN
+    if not receipt.is_complete:
+        status = Status.PARTIALLY_INDEXED
+    counted = replace(heard, counted=counted_under(heard.observed.attributes, has_label=heard.label is not None))
+    reason = " ".join(filter(None, (answer.reason, receipt.reason))) or None
+    return become(counted, status, reason, now), Next.DONE
+
+
+def _heard(record: DocumentRecord, answer: DocumentStatus) -> DocumentRecord:
+    updated_at = answer.updated_at.timestamp() if answer.updated_at else None
+    return replace(record, knowledge_base_status=str(answer), knowledge_base_updated_at=updated_at)
 
 
 def refused(record: DocumentRecord, reason: str, now: float) -> DocumentRecord:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from pydantic import TypeAdapter
 
+from ragstack_common.registry.receipts import Receipt
 from ragstack_common.registry.table import (
     CORPUS,
     DOCUMENT,
@@ -149,6 +150,7 @@ class DocumentRecord:
         attempts: Submissions of the observed version.
         in_knowledge_base: Whether the knowledge base may know the document, even as a failed one.
         knowledge_base_status: The last status that the knowledge base reported, at *knowledge_base_updated_at*.
+        receipt: What the index has of the observed version; None until it was compared.
         counted: What the catalogue counts the document under: pairs of an attribute and the JSON text of a value.
         created_at: When the registry first recorded it.
         received_at: When the event that led to the current state was read.
@@ -170,6 +172,7 @@ class DocumentRecord:
     in_knowledge_base: bool = False
     knowledge_base_status: str | None = None
     knowledge_base_updated_at: float | None = None
+    receipt: Receipt | None = None
     counted: tuple[tuple[str, str], ...] = ()
     created_at: float = 0.0
     received_at: float = 0.0
@@ -213,7 +216,7 @@ class DocumentRecord:
 
 
 _RECORD: Final = TypeAdapter(DocumentRecord)
-_JSON: Final = ("attributes", "counted", "history", "operation")
+_JSON: Final = ("attributes", "counted", "history", "operation", "receipt")
 
 
 def record_to_item(record: DocumentRecord, write: str) -> Item:
@@ -221,6 +224,7 @@ def record_to_item(record: DocumentRecord, write: str) -> Item:
     stored: dict[str, Any] = {**vars(record.observed), **vars(record)}
     del stored["observed"]
     stored["operation"] = record.operation and asdict(record.operation)
+    stored["receipt"] = record.receipt and asdict(record.receipt)
     for name in _JSON:
         if stored[name] is not None:
             stored[name] = json.dumps(stored[name], ensure_ascii=False, separators=(",", ":"))

@@ -60,9 +60,10 @@ class PathSettings(TenantSettings):
 
 
 class IngestionSettings(PathSettings):
-    """How `ingestion` and `ingestion_status` submit and follow documents."""
+    """How `ingestion`, `ingestion_status` and `receipts` submit, follow and compare documents."""
 
     status_queue_url: str = Field(description="the queue of documents that are being indexed")
+    receipts_queue_url: str = Field(description="the queue of indexed documents whose file is compared with the index")
     dead_letter_queue_url: str = Field(description="the queue of messages that could not be processed, with the cause")
     jobs_queue_url: str = Field(description="the queue of jobs, which also takes requests for a snapshot")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
@@ -108,6 +109,12 @@ class IngestionSettings(PathSettings):
         ge=0,
         le=MAX_DELAY_SECONDS,
         description="delay of the first status check",
+    )
+    receipt_wait_seconds: float = Field(
+        60.0,
+        ge=0,
+        le=MAX_DELAY_SECONDS,
+        description="how long the index may take to find what it has accepted: missing text is looked for again then",
     )
     snapshot_delay_seconds: int = Field(
         120,
@@ -170,6 +177,7 @@ class DocumentApiSettings(DocumentSettings):
     jobs_queue_url: str = Field(description="the queue of jobs")
     ingestion_queue_url: str = Field(description="the queue for replayed documents")
     status_queue_url: str | None = Field(None, description="the queue of status checks, whose messages are counted")
+    receipts_queue_url: str | None = Field(None, description="the queue of comparisons, whose messages are counted")
     dead_letter_queue_url: str = Field(description="the dead-letter queue")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
     upload_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload")

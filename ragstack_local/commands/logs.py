@@ -50,8 +50,8 @@ def logs(
         str | None,
         typer.Argument(
             metavar="[FUNCTION]",
-            help="query, documents, answers, ingestion, ingestion_status or reconcile; for the local stack also bedrock"
-            " and ministack. Default: all.",
+            help="query, documents, answers, ingestion, ingestion_status, receipts or reconcile; for the local stack"
+            " also bedrock and ministack. Default: all.",
             show_default=False,
         ),
     ] = None,

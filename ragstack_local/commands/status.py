@@ -162,6 +162,7 @@ def queues(connection: Connection) -> dict[str, int]:
     urls = {
         "events": connection.queue_url,
         "status checks": connection.status_queue_url,
+        "receipts": connection.receipts_queue_url,
         "jobs": connection.jobs_queue_url,
         "dead letters": connection.dead_letter_queue_url,
     }

@@ -107,6 +107,7 @@ class Connection:
     queue_url: str
     dead_letter_queue_url: str
     status_queue_url: str
+    receipts_queue_url: str
     jobs_queue_url: str
     registry_table: str
     vector_store: str = OTHER_STORE
@@ -148,6 +149,7 @@ class Connection:
                 queue_url=merged["IngestionQueueUrl"],
                 dead_letter_queue_url=merged["DeadLetterQueueUrl"],
                 status_queue_url=merged["StatusQueueUrl"],
+                receipts_queue_url=merged["ReceiptsQueueUrl"],
                 jobs_queue_url=merged["JobsQueueUrl"],
                 registry_table=merged["RegistryTableName"],
                 vector_store=merged.get("VectorStore", OTHER_STORE),

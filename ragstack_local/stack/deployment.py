@@ -182,6 +182,7 @@ def deploy(
     """
     context = {
         "vector_store": OPENSEARCH_SERVERLESS,  # as the local knowledge base declares
+        "receipt_wait_seconds": "0",  # it finds what it has accepted
         **chosen,
         "target": "local",
         "knowledge_base": "existing",

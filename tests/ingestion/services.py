@@ -72,6 +72,7 @@ class Aws:
         self._publishing = threading.local()
         self._session: Any = boto3.Session()
         self.agent = self._client("bedrock-agent", self.agent_url)
+        self.runtime = self._client("bedrock-agent-runtime", self.agent_url)
         self.dynamodb = self._client("dynamodb")
         self.events = self._client("events")
         self.s3 = self._client("s3")

@@ -90,6 +90,10 @@ class AnySequence(RuleBasedStateMachine):
             self.world.settle()
         self.run(self.world.status_queue, self.world.following, chosen, step, disturbance)
 
+    @rule(chosen=CHOSEN, step=st.integers(1, 12), disturbance=DISTURBANCES)
+    def comparing_runs(self, chosen: frozenset[int], step: int, disturbance: Any) -> None:
+        self.run(self.world.receipts_queue, self.world.comparing, chosen, step, disturbance)
+
     @rule(seconds=st.sampled_from([1.0, 5.0, 30.0, 100.0]))
     def time_passes(self, seconds: float) -> None:
         self.world.aws.clock.now += seconds
@@ -99,6 +103,12 @@ class AnySequence(RuleBasedStateMachine):
     def a_status_message_is_repeated(self, place: int) -> None:
         held = self.world.status_queue.held
         self.world.status_queue.repeat(held[place % len(held)])
+
+    @precondition(lambda self: self.world.receipts_queue.collect())
+    @rule(place=PLACES)
+    def a_comparison_is_repeated(self, place: int) -> None:
+        held = self.world.receipts_queue.held
+        self.world.receipts_queue.repeat(held[place % len(held)])
 
     @rule(name=NAMES)
     def a_look_is_requested(self, name: str) -> None:

@@ -12,8 +12,10 @@ from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion import messages
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage
+from ragstack_common.ingestion.receipts import ReceiptService
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
+from ragstack_common.reading.census.counting import count
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
@@ -48,7 +50,7 @@ class World:
         """Make a new table and new queues."""
         name = f"world-{next(_numbers)}"
         create_table(aws.dynamodb, name)
-        kinds = ("in", "status", "dead", "jobs")
+        kinds = ("in", "status", "receipts", "dead", "jobs")
         urls = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in kinds}
         settings = IngestionSettings(
             knowledge_base_id=source.knowledge_base_id,
@@ -56,9 +58,11 @@ class World:
             registry_table=name,
             ingestion_queue_url=urls["in"],
             status_queue_url=urls["status"],
+            receipts_queue_url=urls["receipts"],
             dead_letter_queue_url=urls["dead"],
             jobs_queue_url=urls["jobs"],
             max_retries=0,
+            receipt_wait_seconds=0.0,
         )
         return cls(aws, source, bucket, settings.model_copy(update=more))
 
@@ -66,6 +70,7 @@ class World:
         self.prefix = f"{self.settings.registry_table}/"
         self.ingestion_queue = PolledQueue(self.aws, self.settings.ingestion_queue_url)
         self.status_queue = PolledQueue(self.aws, self.settings.status_queue_url)
+        self.receipts_queue = PolledQueue(self.aws, self.settings.receipts_queue_url)
         self.registry = DocumentRegistry(self.settings.registry_table, self.aws.dynamodb)
         self.catalogue = Catalogue(self.aws.dynamodb, self.settings.registry_table)
         self._sequence = itertools.count(1)
@@ -135,12 +140,18 @@ class World:
     def following(self, delivered: list[QueueMessage]) -> list[str]:
         return FollowingService(self.services()).process(delivered)
 
+    def comparing(self, delivered: list[QueueMessage]) -> list[str]:
+        return ReceiptService(self.services(), self.aws.runtime, self.aws.s3, count).process(delivered)
+
     def ingest(self, chosen: Sequence[Held] | None = None) -> None:
         """Deliver the messages of the ingestion queue that are due, in batches of ten."""
         self._deliver(self.ingestion_queue, self.ingestion, chosen)
 
     def follow(self, chosen: Sequence[Held] | None = None) -> None:
         self._deliver(self.status_queue, self.following, chosen)
+
+    def compare(self, chosen: Sequence[Held] | None = None) -> None:
+        self._deliver(self.receipts_queue, self.comparing, chosen)
 
     def _deliver(
         self, queue: PolledQueue, process: Callable[[list[QueueMessage]], list[str]], chosen: Sequence[Held] | None
@@ -159,11 +170,16 @@ class World:
             elif self.status_queue.due():
                 self.settle()
                 self.follow()
-            elif waiting := [*self.ingestion_queue.held, *self.status_queue.held]:
+            elif self.receipts_queue.due():
+                self.compare()
+            elif waiting := self._waiting():
                 self.aws.clock.now = max(self.aws.clock.now, min(message.due for message in waiting))
             else:
                 return
-        raise AssertionError(f"messages are left: {[*self.ingestion_queue.held, *self.status_queue.held]}")
+        raise AssertionError(f"messages are left: {self._waiting()}")
+
+    def _waiting(self) -> list[Held]:
+        return [*self.ingestion_queue.held, *self.status_queue.held, *self.receipts_queue.held]
 
     def settle(self) -> None:
         """Wait until the knowledge base has finished all accepted operations."""
@@ -237,6 +253,7 @@ class World:
         assert self.catalogue.documents() == len(searchable)
         assert not self.ingestion_queue.collect()
         assert not self.status_queue.collect()
+        assert not self.receipts_queue.collect()
 
     def _check_document(self, name: str, record: DocumentRecord, detail: dict[str, Any]) -> None:
         content, sidecar = self.object(name), self.object(name + SIDECAR_SUFFIX)

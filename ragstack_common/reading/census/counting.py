@@ -1,7 +1,7 @@
 """Count what a file has, in a process of its own: see ``viewing``, which does the same for people.
 
-A message is ``{"format": "pdf", "charset": null} <line end> <file>``, and the answer ``{"counted": {...}}`` or
-``{"unreadable": "reason"}``.
+A message is ``{"format": "pdf", "charset": null, "column": null} <line end> <file>``, and the answer
+``{"counted": {...}}`` or ``{"unreadable": "reason"}``.
 """
 
 import json
@@ -16,12 +16,28 @@ from ragstack_common.reading import formats
 from ragstack_common.reading.census.parts import Aside, Census, Part
 from ragstack_common.reading.conversion import explained
 from ragstack_common.reading.formats import UnreadableDocument
-from ragstack_common.reading.limits import TOO_MUCH_MEMORY_CODE, limited_memory, watch
-from ragstack_common.reading.warm_process import serve
+from ragstack_common.reading.limits import (
+    TOO_MUCH_MEMORY_CODE,
+    ended_its_reader,
+    limited_memory,
+    took_too_long,
+    watch,
+)
+from ragstack_common.reading.warm_process import ProcessEnded, WarmProcess, serve
+
+MEMORY_LIMIT: Final = 1280 * 1024**2
+"""Bytes of memory for the process; the function has 1,769 MB."""
+
+MAX_SECONDS: Final = 60.0
+"""Time for one file; the function has twice as much."""
 
 
 def count(
-    data: bytes, file_format: str, charset: str | None = None, limits: AbstractContextManager[None] | None = None
+    data: bytes,
+    file_format: str,
+    charset: str | None = None,
+    column: str | None = None,
+    limits: AbstractContextManager[None] | None = None,
 ) -> Census:
     """Count what a file has.
 
@@ -29,36 +45,57 @@ def count(
         data: The file.
         file_format: Its format.
         charset: The charset that the object in S3 names.
+        column: The column with the text of a CSV file whose rows are records.
         limits: Entered while the file is read.
 
     Raises:
         MemoryError: The limits do not allow the memory that the file needs.
         UnreadableDocument: The file is damaged, protected or hostile.
     """
+    if file_format in formats.UNREADABLE_HERE:
+        raise UnreadableDocument(f"files of the type .{file_format} are read by the knowledge base alone.")
     formats.check(data, file_format)
     try:
         with limits or nullcontext():
-            return _counted(data, file_format, charset)
+            return _counted(data, file_format, charset, column)
     except (UnreadableDocument, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file can raise any
         raise UnreadableDocument(explained(error, file_format)) from None
 
 
-def _counted(data: bytes, file_format: str, charset: str | None) -> Census:
+def _counted(data: bytes, file_format: str, charset: str | None, column: str | None) -> Census:
     # Each format loads its own libraries.
     from ragstack_common.reading.census import pages, pdf, sheets, word  # noqa: PLC0415
 
     if file_format in formats.READ_DIRECTLY:
-        return pages.count_text(data, file_format, charset)
+        return pages.count_text(data, file_format, charset, column)
     if file_format == "html":
         return pages.count_html(data, charset)
     counting: Final = {"docx": word.count, "pdf": pdf.count, "xls": sheets.count_xls, "xlsx": sheets.count_xlsx}
     return counting[file_format](data)
 
 
-def read_answer(answer: dict[str, Any]) -> Census:
-    """Return what was counted; raises UnreadableDocument."""
+class CountingProcess:
+    """Counts in a process of its own, with limits of time and memory."""
+
+    def __init__(self) -> None:
+        self._process = WarmProcess("ragstack_common.reading.census.counting", [str(MEMORY_LIMIT)])
+        self._process.start()
+
+    def count(self, data: bytes, file_format: str, charset: str | None = None, column: str | None = None) -> Census:
+        """Count what a file has; raises UnreadableDocument, also if it takes too much time or memory."""
+        head = json.dumps({"format": file_format, "charset": charset, "column": column}).encode()
+        try:
+            answer = self._process.call(head + b"\n" + data, MAX_SECONDS)
+        except TimeoutError:
+            raise UnreadableDocument(took_too_long(file_format, MAX_SECONDS)) from None
+        except ProcessEnded as error:
+            raise UnreadableDocument(ended_its_reader(file_format, error.exit_code)) from None
+        return _census(json.loads(answer))
+
+
+def _census(answer: dict[str, Any]) -> Census:
     if "unreadable" in answer:
         raise UnreadableDocument(answer["unreadable"])
     counted = answer["counted"]
@@ -71,7 +108,7 @@ def _answer(memory_limit: int, message: bytes) -> bytes:
     head, _, data = message.partition(b"\n")
     request = json.loads(head)
     try:
-        counted = count(data, request["format"], request["charset"], limited_memory(memory_limit))
+        counted = count(data, request["format"], request["charset"], request["column"], limited_memory(memory_limit))
     except UnreadableDocument as error:
         return json.dumps({"unreadable": str(error)}).encode()
     except MemoryError:

@@ -1,5 +1,7 @@
 """What web pages and text files have: the texts of their blocks, or their lines."""
 
+import csv
+import io
 import re
 from dataclasses import dataclass, field
 from typing import Final
@@ -73,9 +75,15 @@ class _Lines:
         self._open.clear()
 
 
-def count_text(data: bytes, file_format: str, charset: str | None = None) -> Census:
-    """List the lines of a text file, without what Markdown does not show; raises UnreadableDocument."""
+def count_text(data: bytes, file_format: str, charset: str | None = None, column: str | None = None) -> Census:
+    """List the lines of a text file, without what Markdown does not show; raises UnreadableDocument.
+
+    Of a CSV file whose rows are records, only the *column* with their text is listed; the others are attributes.
+    """
     text, comments = decoded(data, charset), 0
+    if column is not None:
+        rows = csv.DictReader(io.StringIO(text, newline=""))
+        return Census([Part("text", [row[column] for row in rows if (row.get(column) or "").strip()])], "parts")
     if file_format == "md":
         text = _FRONT_MATTER.sub("", text)
         if "```" not in text and "~~~" not in text:

@@ -37,6 +37,7 @@ def functions(agent: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         for variable, name in {
             "INGESTION_QUEUE_URL": "ingestion",
             "STATUS_QUEUE_URL": "status",
+            "RECEIPTS_QUEUE_URL": "receipts",
             "JOBS_QUEUE_URL": "jobs",
             "DEAD_LETTER_QUEUE_URL": "dead",
         }.items():

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, check
+from ragstack_common.ingestion.receipts import ReceiptService
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
+from ragstack_common.reading.census.counting import count
 from ragstack_common.reconciliation.service import ReconcileService
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.jobs import Job, JobKind, JobStore
@@ -53,7 +55,7 @@ class Measured:
 class Stack:
     """Bucket, registry, knowledge base and queues, with the functions between them."""
 
-    QUEUES: ClassVar = ("ingestion", "status", "dead", "jobs", "snapshots")
+    QUEUES: ClassVar = ("ingestion", "status", "receipts", "dead", "jobs", "snapshots")
 
     aws: SimpleNamespace
     bucket: str
@@ -186,6 +188,8 @@ class Stack:
                 registry_table=self.bucket,
                 ingestion_queue_url=self.queues["ingestion"],
                 status_queue_url=self.queues["status"],
+                receipts_queue_url=self.queues["receipts"],
+                receipt_wait_seconds=0.0,
                 dead_letter_queue_url=self.queues["dead"],
                 jobs_queue_url=self.queues["snapshots"],  # apart from jobs, which tests count
                 calls_per_second=10_000.0,
@@ -202,17 +206,19 @@ class Stack:
         )
 
     def rest(self) -> None:
-        """Have both functions work until no message is left; they ask when the knowledge base has done its part."""
+        """Have the functions work until no message is left; they ask when the knowledge base has done its part."""
         services = self.services()
         ingestion, following = IngestionService(services), FollowingService(services)
+        comparing = ReceiptService(services, self.source.bedrock.runtime, self.aws.s3, count)
         end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
-            checks, follows = self.take("ingestion"), self.take("status")
-            if not checks and not follows:
+            checks, follows, compared = self.take("ingestion"), self.take("status"), self.take("receipts")
+            if not (checks or follows or compared):
                 return
             assert not checks or ingestion.process(checks, LONG) == []
             self._settle(follows)
             assert not follows or following.process(follows) == []
+            assert not compared or comparing.process(compared) == []
         raise AssertionError("the queues do not come to rest")
 
     def _settle(self, follows: list[QueueMessage]) -> None:

@@ -18,6 +18,7 @@ INGESTION = {
     "REGISTRY_TABLE": "registry",
     "INGESTION_QUEUE_URL": "https://sqs/events",
     "STATUS_QUEUE_URL": "https://sqs/status",
+    "RECEIPTS_QUEUE_URL": "https://sqs/receipts",
     "JOBS_QUEUE_URL": "https://sqs/jobs",
     "DEAD_LETTER_QUEUE_URL": "https://sqs/dead",
 }

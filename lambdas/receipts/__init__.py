@@ -1,0 +1,1 @@
+"""Indexed documents against their files."""

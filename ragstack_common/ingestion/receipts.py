@@ -1,0 +1,261 @@
+"""The function `receipts`: compares what the index has of a document with its file, and gives it its final state.
+
+The knowledge base says that a document is indexed when its parser got through it. What of the text is in the index, it
+does not say. So the file is read a second time in another way, its words are looked for in the index with Retrieve, and
+the document is INDEXED, PARTIALLY_INDEXED or FAILED by what was found.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from ragstack_common.access.tenants import KnowledgeBaseIds
+from ragstack_common.core.errors import InvalidDocumentError
+from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.core.uris import SIDECAR_SUFFIX, split_uri
+from ragstack_common.ingestion.messages import Compare, DeadLetter, QueueMessage, check, read_compare
+from ragstack_common.ingestion.services import CALL_ERRORS, Services
+from ragstack_common.ingestion.sidecars import parse_sidecar
+from ragstack_common.reading import formats
+from ragstack_common.reading.census.parts import Census
+from ragstack_common.reading.comparison import Comparison, PartFound
+from ragstack_common.reading.encodings import charset_of
+from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_common.registry.documents import RecordChange
+from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, OUTCOMES, Next, compared, put_back
+from ragstack_common.registry.receipts import LEAST_SHARE, MAX_NOT_READ, READERS, Counted, NotRead, Receipt
+from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_common.settings.names import SOURCE_URI_KEY
+
+if TYPE_CHECKING:
+    from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
+    from mypy_boto3_s3 import S3Client
+
+CHUNKS_PER_LOOKUP: Final = 100
+"""Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
+
+QUERY_CHARACTERS: Final = 1000
+"""Source: Bedrock quotas, query size of Retrieve as reported; the model allows 20,000."""
+
+MAX_LOOKUPS: Final = 40
+"""Lookups for one document; of longer ones a sample is compared."""
+
+MAX_FRUITLESS: Final = 3
+"""Lookups in a row without a new chunk, after which all chunks are known."""
+
+EXAMPLE_CHARACTERS: Final = 80
+
+PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
+
+_CHANGED: Final = frozenset({"404", "412", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
+
+Counts = Callable[[bytes, str, str | None, str | None], Census]
+"""Counts what a file has, given its format, the charset of its object, and the column of the text if the rows of a CSV
+file are records; raises UnreadableDocument."""
+
+
+class ReceiptService:
+    """Compares documents that the knowledge base is done with."""
+
+    def __init__(
+        self, services: Services, runtime: "AgentsforBedrockRuntimeClient", s3: "S3Client", counts: Counts
+    ) -> None:
+        self._services, self._runtime, self._s3, self._counts = services, runtime, s3, counts
+
+    def process(self, messages: Sequence[QueueMessage]) -> list[str]:
+        """Compare the documents in messages of the receipts queue.
+
+        Returns:
+            The ids of the messages to redeliver, because a service did not answer or the index may not be ready.
+        """
+        again = []
+        for message in messages:
+            try:
+                request = read_compare(message.body)
+            except InvalidDocumentError as error:
+                LOGGER.error("message %s goes to the dead-letter queue: %s", message.message_id, error)
+                self._services.dead_letters.send([DeadLetter(message.body, str(error))])
+                continue
+            try:
+                later = self._process(request, is_redelivered=message.receives > 1)
+            except CALL_ERRORS as error:
+                LOGGER.warning("%s will be compared again: %s", request.uri, error)
+                self._services.receipts_queue.give_back(message)
+                again.append(message.message_id)
+            else:
+                if later is not None:
+                    self._services.receipts_queue.give_back(message, later)
+                    again.append(message.message_id)
+        return again
+
+    def _process(self, request: Compare, *, is_redelivered: bool) -> float | None:
+        """Compare a document and record the result; returns after how many seconds to try again, or None."""
+        record = self._services.registry.read([request.uri])[request.uri]
+        if record.operation is None or record.operation.id != request.operation:
+            return None
+        if not record.is_followed:
+            if is_redelivered:
+                self._repeat(record)
+            return None
+        now = self._services.clock()
+        receipt = None if record.again else self._receipt(record, request.answer)
+        if receipt is None:
+            after, then = put_back(record, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
+        elif (later := self._wait(receipt, request.answer)) is not None:
+            return later
+        else:
+            after, then = compared(record, request.answer, receipt, now)
+        change = RecordChange(record, after)
+        if self._services.registry.write([change]):
+            return 0.0  # usually an event said that the document changed
+        if then is Next.DONE:
+            self._services.outcomes.announce([change.written])
+        else:
+            self._check_again(change.written)
+        if receipt is not None:
+            self._services.metrics.add_metric("PagesNotRead", "Count", receipt.pages_not_read)
+        return None
+
+    def _repeat(self, record: DocumentRecord) -> None:
+        """Send again what follows a state: the invocation that wrote it may have been killed before it did."""
+        if record.is_final:
+            self._services.outcomes.announce([record])
+        elif record.status is Status.WAITING:
+            self._check_again(record)
+
+    def _check_again(self, record: DocumentRecord) -> None:
+        self._services.ingestion_queue.send([check([record.uri], forced=False)])
+
+    def _wait(self, receipt: Receipt, answer: DocumentStatus) -> float | None:
+        """Return how long to wait for text that is missing in an index that may not be up to date yet."""
+        if receipt.is_complete or answer.updated_at is None or OUTCOMES[str(answer)] is Status.FAILED:
+            return None
+        left = answer.updated_at.timestamp() + self._services.settings.receipt_wait_seconds - self._services.clock()
+        return left if left > 0 else None
+
+    def _receipt(self, record: DocumentRecord, answer: DocumentStatus) -> Receipt | None:
+        """Compare a document with the index; None if the object changed."""
+        is_searchable = OUTCOMES[str(answer)] is not Status.FAILED
+        place = self._services.knowledge_bases.of_uri(record.uri)
+        now = self._services.clock()
+        try:
+            census = self._census(record)
+        except UnreadableDocument as error:
+            first = self._lookup(place, record.uri, "text") if is_searchable else []
+            return Receipt(now, READERS, len(first), unreadable=str(error))
+        if census is None:
+            return None
+        comparison = Comparison(census)
+        pages = self._look_up(comparison, place, record.uri) if is_searchable else set()
+        return to_receipt(comparison, pages, now)
+
+    def _census(self, record: DocumentRecord) -> Census | None:
+        bucket, key = split_uri(record.uri)
+        file_format = formats.of_name(key)
+        try:
+            answer = self._s3.get_object(Bucket=bucket, Key=key, IfMatch=record.observed.etag or "")
+            data, column = answer["Body"].read(), self._column(record, file_format)
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _CHANGED:
+                return None
+            raise
+        return self._counts(data, file_format, charset_of(answer.get("ContentType")), column)
+
+    def _column(self, record: DocumentRecord, file_format: str) -> str | None:
+        """Return the column with the text if the rows of a CSV file are records."""
+        if file_format != "csv" or record.observed.sidecar_etag is None:
+            return None
+        bucket, key = split_uri(record.uri)
+        answer = self._s3.get_object(Bucket=bucket, Key=key + SIDECAR_SUFFIX, IfMatch=record.observed.sidecar_etag)
+        records = parse_sidecar(answer["Body"].read()).records
+        return None if records is None else records.content
+
+    def _look_up(self, comparison: Comparison, place: KnowledgeBaseIds, uri: str) -> set[int]:
+        """Look for the words of a file until all are found or known to be missing; returns the pages with chunks."""
+        query = comparison.next_query(QUERY_CHARACTERS) or "text"
+        pages: set[int] = set()
+        fruitless = 0
+        for _ in range(MAX_LOOKUPS):
+            results = self._lookup(place, uri, query)
+            fruitless = 0 if comparison.add(text for text, _ in results) else fruitless + 1
+            pages |= {page for text, page in results if page is not None and text.strip()}
+            following = comparison.next_query(QUERY_CHARACTERS)
+            while following is not None and fruitless >= MAX_FRUITLESS:
+                following = comparison.next_query(QUERY_CHARACTERS)
+            if following is None:
+                break
+            query = following
+        return pages
+
+    def _lookup(self, place: KnowledgeBaseIds, uri: str, query: str) -> list[tuple[str, int | None]]:
+        """Return the texts of the chunks of a document that are most like a query, and the pages they begin on."""
+        configuration: Any = {
+            "vectorSearchConfiguration": {
+                "numberOfResults": CHUNKS_PER_LOOKUP,
+                "filter": {"equals": {"key": SOURCE_URI_KEY, "value": uri}},
+            }
+        }
+        answer = self._runtime.retrieve(
+            knowledgeBaseId=place.id, retrievalQuery={"text": query}, retrievalConfiguration=configuration
+        )
+        return [
+            (each["content"].get("text", ""), _page(each.get("metadata", {}))) for each in answer["retrievalResults"]
+        ]
+
+
+def _page(metadata: Any) -> int | None:
+    page = metadata.get(PAGE_KEY)
+    return int(page) if isinstance(page, int | float) else None
+
+
+def to_receipt(comparison: Comparison, pages: set[int], now: float) -> Receipt:
+    """Return the receipt of a comparison; *pages* are those on which chunks begin."""
+    census, found = comparison.census, comparison.found()
+    not_read = [*_not_read(census, found, pages)]
+    compared_words, read = sum(each.words for each in found), sum(each.read for each in found)
+    return Receipt(
+        compared_at=now,
+        readers=READERS,
+        chunks=len(comparison.index),
+        words=comparison.words,
+        compared=compared_words,
+        read=read,
+        counted=tuple(_counted(census, found, comparison.words, not_read)),
+        not_read=tuple(not_read[:MAX_NOT_READ]),
+        parts_not_read=len(not_read),
+        pages_not_read=len(not_read) if census.unit == "pages" else 0,
+    )
+
+
+def _not_read(census: Census, found: Sequence[PartFound], pages: set[int]) -> Iterator[NotRead]:
+    for number, each in enumerate(found, 1):
+        part = each.part
+        # The knowledge base may have a parser that reads pictures.
+        if part.unread and (each.words or number not in pages or census.unit != "pages"):
+            yield NotRead(part.name, each.words, each.read, part.unread)
+        elif not each.is_read(LEAST_SHARE):
+            why = f"{each.words - each.read:,} of {each.words:,} words are not in the index"
+            example = None if each.example is None else " ".join(each.example.split())[:EXAMPLE_CHARACTERS]
+            yield NotRead(part.name, each.words, each.read, why, example)
+
+
+def _counted(census: Census, found: Sequence[PartFound], words: int, not_read: Sequence[NotRead]) -> Iterator[Counted]:
+    if census.unit != "parts":
+        number = len(census.parts)
+        yield Counted(census.unit, number, number - len(not_read), "see below" if not_read else None)
+    compared_words, read = sum(each.words for each in found), sum(each.read for each in found)
+    if census.cells:
+        lost = sum(each.lost_texts for each in found) if compared_words else census.cells
+        yield Counted("cells", census.cells, max(0, census.cells - lost), "they are not in the index" if lost else None)
+    why = None
+    if words and not compared_words:
+        why = "the knowledge base did not index the document"
+    elif compared_words < words:
+        why = f"{compared_words:,} were looked for, spread over the document"
+    elif read < words:
+        why = "they are not in the index"
+    yield Counted("words", words, read, why)
+    for aside in census.asides:
+        yield Counted(aside.what, aside.number, 0, aside.why)
