@@ -354,7 +354,6 @@ def receipts_function(scope: Construct, path: IngestionPath, options: Options) -
     path.bus.grant_put_events_to(function)
     for receiver in (path.changes, path.jobs, path.dead_letters):
         receiver.queue.grant_send_messages(function)
-    watch_service(own, service="receipts", options=options)
     return function
 
 

@@ -22,7 +22,7 @@ DIVERTED: Final = ("DYNAMODB", "EVENTBRIDGE", "S3", "SQS")
 FUNCTION: Final = "POWERTOOLS_SERVICE_NAME"
 """This variable of a function is its name in this project."""
 
-FUNCTIONS: Final = ("ingestion", "ingestion_status", "reconcile", "documents")
+FUNCTIONS: Final = ("ingestion", "ingestion_status", "receipts", "reconcile", "documents")
 
 RECONCILE_SECONDS: Final = 75
 """What `reconcile` has: it keeps 45 s back for its report, and ends before it has compared anything with less."""
@@ -30,7 +30,12 @@ RECONCILE_SECONDS: Final = 75
 RECONCILE_VARIABLES: Final = {"RECONCILE_SETTLE_SECONDS": "20", "RECONCILE_POLL_SECONDS": "2"}
 """A reconciliation compares what changed more than 20 seconds ago, although its event may still wait."""
 
-QUEUE_READERS: Final = {"ingestion": "ingestion", "status": "ingestion_status", "jobs": "reconcile"}
+QUEUE_READERS: Final = {
+    "ingestion": "ingestion",
+    "status": "ingestion_status",
+    "receipts": "receipts",
+    "jobs": "reconcile",
+}
 
 STACKS: Final = ("RagStackStorage", "RagStackIngestion")
 
@@ -74,7 +79,12 @@ class Places:
     @property
     def queues(self) -> dict[str, str]:
         """Queues that must be empty at rest."""
-        names = {"ingestion": "IngestionQueueUrl", "status": "StatusQueueUrl", "jobs": "JobsQueueUrl"}
+        names = {
+            "ingestion": "IngestionQueueUrl",
+            "status": "StatusQueueUrl",
+            "receipts": "ReceiptsQueueUrl",
+            "jobs": "JobsQueueUrl",
+        }
         return {name: self.outputs[output] for name, output in names.items()}
 
     @property

@@ -17,7 +17,7 @@ from .conftest import ACCESS, EVERYTHING, LOCAL, PEOPLE_ADDED
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
-READING = ("answers", "documents", "ingestion", "ingestion_status", "query", "reconcile", "viewer")
+READING = ("answers", "documents", "ingestion", "ingestion_status", "query", "receipts", "reconcile", "viewer")
 OF_THE_API = ("answers", "documents", "query", "viewer")
 PUBLIC = {"/health", "/.well-known/oauth-protected-resource"}
 OIDC = {**PEOPLE_ADDED, "auth": "oidc"}

@@ -119,6 +119,7 @@ def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existi
             "IngestionQueueUrl",
             "JobsQueueUrl",
             "KnowledgeBaseId",
+            "ReceiptsQueueUrl",
             "RegistryTableName",
             "StatusQueueUrl",
             "VectorStore",

@@ -30,6 +30,7 @@ SERVICES = {
     "ingestion",
     "ingestion_status",
     "query",
+    "receipts",
     "reconcile",
     "viewer",
 }
@@ -59,6 +60,10 @@ RIGHTS = {
     | READING_A_QUEUE
     | {"bedrock:GetKnowledgeBaseDocuments", "events:PutEvents"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+    "receipts": SENDING
+    | READING_A_QUEUE
+    | {"bedrock:Retrieve", "events:PutEvents", "s3:GetObject", "s3:ListBucket"}
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
     "reconcile": SENDING
     | READING_A_QUEUE
     | {"bedrock:GetIngestionJob", "bedrock:ListKnowledgeBaseDocuments", "bedrock:StartIngestionJob"}
@@ -73,8 +78,9 @@ MAX_LAYERS = 5
 
 RECEIVERS = {
     "documents": {"ChangesEvents", "JobsQueue"},
-    "ingestion": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "StatusQueue"},
-    "ingestion_status": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "StatusQueue"},
+    "ingestion": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "ReceiptsQueue", "StatusQueue"},
+    "ingestion_status": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "ReceiptsQueue", "StatusQueue"},
+    "receipts": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue"},
     "reconcile": {"ChangesEvents", "JobsQueue"},
 }
 WRITTEN = {
@@ -84,7 +90,7 @@ WRITTEN = {
 }
 """Partitions of the registry, where a function may not write all of them."""
 
-ALL_QUEUES = ("ChangesDeadLetters", "DeadJobs", "ChangesEvents", "JobsQueue", "StatusQueue")
+ALL_QUEUES = ("ChangesDeadLetters", "DeadJobs", "ChangesEvents", "JobsQueue", "ReceiptsQueue", "StatusQueue")
 
 
 def test_every_function_runs_on_arm64_with_its_layers_python(with_headers: Any) -> None:
@@ -97,7 +103,7 @@ def test_every_function_runs_on_arm64_with_its_layers_python(with_headers: Any) 
         assert properties["Runtime"] == f"python{LAMBDA_PYTHON[0]}.{LAMBDA_PYTHON[1]}", name
         assert properties["Architectures"] == ["arm64"], name
         service = properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
-        assert len(properties["Layers"]) == {"answers": 4, "viewer": 3}.get(service, 2), name
+        assert len(properties["Layers"]) == {"answers": 4, "receipts": 3, "viewer": 3}.get(service, 2), name
         assert properties["TracingConfig"] == {"Mode": "Active"}, name
         assert properties["Handler"] == ("run.sh" if service == "answers" else "handler.handler"), name
 
@@ -149,6 +155,7 @@ def test_a_function_may_send_only_to_its_receivers(with_headers: Any, service: s
         ("documents", "ChangesDeadLetters"),
         ("ingestion", "ChangesEvents"),
         ("ingestion_status", "StatusQueue"),
+        ("receipts", "ReceiptsQueue"),
         ("reconcile", "JobsQueue"),
     ],
 )

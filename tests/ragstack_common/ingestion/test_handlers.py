@@ -83,14 +83,15 @@ def test_a_sample_event_submits_its_document_and_has_it_followed(agent: AwsServi
     assert json.loads(body) == {"follow": [[GUIDE, operation.id]], "checks": 0}
 
 
-def test_a_followed_document_reaches_its_final_state(agent: AwsService) -> None:
+def test_a_followed_document_that_is_indexed_is_compared_with_its_file(agent: AwsService) -> None:
     ingestion.handler(sample("sqs_s3_created"), Context())
     agent.program("GetKnowledgeBaseDocuments", answer_with())
 
     answer = ingestion_status.handler(sqs_event(*waiting("status")), Context())
 
     assert answer == {"batchItemFailures": []}
-    assert record().status is Status.INDEXED
+    assert record().status is Status.INDEXING
+    assert [json.loads(body)["status"] for body in waiting("receipts")] == ["INDEXED"]
     assert waiting("status") == []
     assert agent.refusals == []
 

@@ -12,6 +12,7 @@ from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.catalogue import counted_under
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.lifecycle import EventMarks, Next, Patience, Step
+from ragstack_common.registry.receipts import READERS, NotRead, Receipt
 from ragstack_common.registry.records import (
     FINAL,
     SEARCHABLE,
@@ -57,9 +58,26 @@ def says(status: str, reason: str | None = None, at: float | None = NOW) -> Docu
 
 
 def ended(record: DocumentRecord, answer: DocumentStatus, now: float = NOW + 1) -> DocumentRecord:
-    after, then = life.answered(record, answer, now, PATIENCE)
+    after, then = decided(record, answer, now)
     assert then is Next.DONE
     return written(after)
+
+
+WHOLE = Receipt(NOW, READERS, chunks=1, words=5, compared=5, read=5)
+WITH_A_PICTURE = replace(WHOLE, not_read=(NotRead("page 2", 0, 0, "it is a picture"),), parts_not_read=1)
+NOTHING = replace(WITH_A_PICTURE, chunks=0, words=0, compared=0, read=0)
+NOT_COMPARED = Receipt(NOW, READERS, chunks=3, unreadable="it is damaged")
+
+
+def decided(
+    record: DocumentRecord, answer: DocumentStatus, now: float, receipt: Receipt = WHOLE
+) -> tuple[DocumentRecord, Next]:
+    """Apply an answer, and what the index has of the file if it is compared."""
+    after, then = life.answered(record, answer, now, PATIENCE)
+    if then is not Next.COMPARE:
+        return after, then
+    assert after == record, "nothing is written before the comparison"
+    return life.compared(record, answer, receipt, now)
 
 
 CLAIMED = claimed()
@@ -176,9 +194,37 @@ def test_the_status_in_the_knowledge_base_decides_the_next_state(
 ) -> None:
     record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
 
-    after, next_ = life.answered(record, says(status), NOW + 1, PATIENCE)
+    after, next_ = decided(record, says(status), NOW + 1)
 
     assert (next_, after.status) == (then, becomes)
+
+
+@pytest.mark.parametrize(
+    ("receipt", "then", "becomes"),
+    [
+        (WHOLE, Next.DONE, Status.INDEXED),
+        (WITH_A_PICTURE, Next.DONE, Status.PARTIALLY_INDEXED),
+        (NOT_COMPARED, Next.DONE, Status.PARTIALLY_INDEXED),
+        (NOTHING, Next.CHECK_AGAIN, Status.WAITING),
+        (replace(NOT_COMPARED, chunks=0), Next.CHECK_AGAIN, Status.WAITING),
+    ],
+    ids=["everything", "not a picture", "not compared", "nothing", "nothing, not compared"],
+)
+def test_what_the_index_has_of_the_file_decides_the_final_state(receipt: Receipt, then: Next, becomes: Status) -> None:
+    after, next_ = decided(FOLLOWED, says("INDEXED"), NOW + 1, receipt)
+
+    assert (next_, after.status, after.receipt) == (then, becomes, receipt)
+    assert after.reason == receipt.reason
+    if then is Next.CHECK_AGAIN:
+        assert is_to_be_removed(after, next_), "a document of which nothing was read is never found"
+
+
+def test_a_receipt_ends_with_its_version() -> None:
+    again = life.claimed(PARTIAL, TWO, ANY, operation(name="op2"), NOW)
+
+    assert PARTIAL.receipt == WHOLE
+    assert again.receipt is None
+    assert life.forgotten(PARTIAL, NOW).receipt is None
 
 
 def test_every_final_status_of_the_service_is_known() -> None:
@@ -256,7 +302,7 @@ def test_a_status_from_before_the_operation_does_not_end_it() -> None:
     late = life.answered(again, says("INDEXED", at=NOW), NOW + 5 + PATIENCE.settle_seconds, PATIENCE)
 
     assert old == (again, Next.FOLLOW)
-    assert (new[1], late[1]) == (Next.DONE, Next.DONE)
+    assert (new[1], late[1]) == (Next.COMPARE, Next.COMPARE)
 
 
 @pytest.mark.parametrize("between", [TWO, GONE, BAD], ids=["other content", "nothing", "a bad sidecar"])
@@ -277,7 +323,7 @@ def test_a_failed_overwrite_removes_the_earlier_version() -> None:
     again = written(life.claimed(INDEXED, TWO, ANY, operation(name="op2"), NOW))
     again = written(life.accepted(again, NOW))
 
-    waiting, then = life.answered(again, says("FAILED", "It is empty", NOW + 1), NOW + 2, PATIENCE)
+    waiting, then = decided(again, says("FAILED", "It is empty", NOW + 1), NOW + 2)
     observed = life.with_known_refusal(waiting, TWO)
 
     assert (then, waiting.status) == (Next.CHECK_AGAIN, Status.WAITING)
@@ -429,10 +475,15 @@ class Life(RuleBasedStateMachine):
         self.become(life.failed(self.record, "Given up", self.now))
 
     @precondition(lambda self: self.record.is_followed)
-    @rule(status=st.sampled_from(STATUSES), reason=st.sampled_from([None, "Throttled", "Empty"]), old=st.booleans())
-    def the_knowledge_base_answers(self, status: str, reason: str | None, old: bool) -> None:
+    @rule(
+        status=st.sampled_from(STATUSES),
+        reason=st.sampled_from([None, "Throttled", "Empty"]),
+        old=st.booleans(),
+        receipt=st.sampled_from([WHOLE, WITH_A_PICTURE, NOT_COMPARED, NOTHING]),
+    )
+    def the_knowledge_base_answers(self, status: str, reason: str | None, old: bool, receipt: Receipt) -> None:
         at = self.record.knowledge_base_updated_at if old else self.now
-        after, then = life.answered(self.record, says(status, reason, at), self.now, PATIENCE)
+        after, then = decided(self.record, says(status, reason, at), self.now, receipt)
         match then:
             case Next.FOLLOW:
                 assert after == self.record
@@ -454,6 +505,13 @@ class Life(RuleBasedStateMachine):
     def a_failure_has_a_reason(self) -> None:
         if self.record.status is Status.FAILED:
             assert self.record.reason
+
+    @invariant()
+    def only_what_was_compared_and_found_is_indexed(self) -> None:
+        if self.record.status in SEARCHABLE:
+            assert self.record.receipt is not None
+            assert not self.record.receipt.is_empty
+            assert (self.record.status is Status.INDEXED) <= self.record.receipt.is_complete
 
     @invariant()
     def the_catalogue_counts_searchable_versions(self) -> None:
