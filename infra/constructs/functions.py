@@ -16,7 +16,13 @@ from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm, watch_service
 from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, REMOVE, SEARCH, KnowledgeBaseReference
 from infra.constructs.python_function import PythonFunction, shared_layer
-from infra.constructs.queues import INGESTION_TIMEOUT_SECONDS, RECONCILE_TIMEOUT_SECONDS, DeadLetters, WorkQueue
+from infra.constructs.queues import (
+    INGESTION_TIMEOUT_SECONDS,
+    RECEIPTS_TIMEOUT_SECONDS,
+    RECONCILE_TIMEOUT_SECONDS,
+    DeadLetters,
+    WorkQueue,
+)
 from infra.constructs.storage import (
     DELETE,
     JOBS,
@@ -344,9 +350,9 @@ def receipts_function(scope: Construct, path: IngestionPath, options: Options) -
         options=options,
         reads_access=True,
         settings=[IngestionSettings],
-        timeout_seconds=INGESTION_TIMEOUT_SECONDS,
+        timeout_seconds=RECEIPTS_TIMEOUT_SECONDS,
     ).function
-    path.receipts.feed(function, at_once=options.invocations_at_once, messages=1)
+    path.receipts.feed(function, at_once=options.invocations_at_once, messages=10)
     path.documents.grant(function, ["s3:GetObject"], "The function reads any document that was indexed")
     path.registry.grant(function, READ)
     path.registry.grant(function, [PUT, UPDATE])

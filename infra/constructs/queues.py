@@ -13,6 +13,7 @@ from infra.alarms import raise_alarm
 from infra.options import Options
 
 INGESTION_TIMEOUT_SECONDS: Final = 120
+RECEIPTS_TIMEOUT_SECONDS: Final = 300
 RECONCILE_TIMEOUT_SECONDS: Final = 900
 """The timeouts of the functions that read the queues: a message stays hidden for a multiple of them."""
 
@@ -194,7 +195,7 @@ def receipts_queue(scope: Construct, dead_letters: DeadLetters) -> WorkQueue:
         "ReceiptsQueue",
         dead_letters=dead_letters,
         deliveries=20,
-        hidden_seconds=VISIBILITY_PER_TIMEOUT * INGESTION_TIMEOUT_SECONDS,
+        hidden_seconds=VISIBILITY_PER_TIMEOUT * RECEIPTS_TIMEOUT_SECONDS,
         what_to_do=(
             "Indexed documents wait for over an hour to be compared with their files: the log of the function receipts"
             " says what it waits for, most likely the quota of Retrieve"

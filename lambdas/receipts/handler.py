@@ -26,7 +26,7 @@ def service() -> ReceiptService:
 
 
 @entry_point
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001 - Lambda's signature
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Process a batch; the answer names the messages to deliver again."""
-    again = service().process(parse_messages(event))
+    again = service().process(parse_messages(event), lambda: context.get_remaining_time_in_millis() / 1000)
     return {"batchItemFailures": [{"itemIdentifier": name} for name in again]}

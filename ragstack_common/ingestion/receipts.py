@@ -39,6 +39,9 @@ CHUNKS_PER_LOOKUP: Final = 100
 QUERY_CHARACTERS: Final = 1000
 """Source: Bedrock quotas, query size of Retrieve as reported; the model allows 20,000."""
 
+SECONDS_FOR_ONE: Final = 100.0
+"""Time for one document at most: a minute to count what it has, and its lookups."""
+
 MAX_LOOKUPS: Final = 40
 """Lookups for one document; of longer ones a sample is compared."""
 
@@ -64,14 +67,19 @@ class ReceiptService:
     ) -> None:
         self._services, self._runtime, self._s3, self._counts = services, runtime, s3, counts
 
-    def process(self, messages: Sequence[QueueMessage]) -> list[str]:
-        """Compare the documents in messages of the receipts queue.
+    def process(self, messages: Sequence[QueueMessage], seconds_left: Callable[[], float]) -> list[str]:
+        """Compare the documents in messages of the receipts queue, while there is time for one more.
 
         Returns:
-            The ids of the messages to redeliver, because a service did not answer or the index may not be ready.
+            The ids of the messages to redeliver: there was no time, a service did not answer, or the index may not be
+            ready.
         """
         again = []
         for message in messages:
+            if seconds_left() < SECONDS_FOR_ONE:
+                self._services.receipts_queue.give_back(message, 0)
+                again.append(message.message_id)
+                continue
             try:
                 request = read_compare(message.body)
             except InvalidDocumentError as error:

@@ -38,13 +38,8 @@ class IndexedText:
         self._digits: set[str] = set()
 
     def __len__(self) -> int:
-        """Return the number of chunks."""
-        return len(self._chunks)
-
-    @property
-    def has_words(self) -> bool:
-        """Whether there is any word."""
-        return bool(self._words)
+        """Return the number of chunks that have words."""
+        return len(self._letters)
 
     def add(self, chunks: Iterable[str]) -> bool:
         """Add chunks; returns whether one was new."""
@@ -55,7 +50,8 @@ class IndexedText:
                 words = words_of(chunk)
                 self._words.update(words)
                 self._pairs.update(pairwise(words))
-                self._letters.append("".join(words))
+                if words:
+                    self._letters.append("".join(words))
                 for found in _NUMBER.findall(chunk):
                     self._digits.update(_digits(each) for each in (found, *found.split()))
         return len(self._chunks) > before

@@ -50,7 +50,7 @@ class Receipt:
     Attributes:
         compared_at: Seconds since 1970.
         readers: The version of what compared them.
-        chunks: Chunks of the document that were found in the index.
+        chunks: Chunks with words that were found in the index.
         words: Words that the file shows.
         compared: How many of them were looked for: of very long documents a sample.
         read: How many of those are in the index.
@@ -76,7 +76,7 @@ class Receipt:
     @property
     def is_empty(self) -> bool:
         """Whether the index has nothing of the document."""
-        return self.read == 0 and (self.unreadable is None or self.chunks == 0)
+        return self.chunks == 0 or (self.compared > 0 and self.read == 0)
 
     @property
     def is_complete(self) -> bool:

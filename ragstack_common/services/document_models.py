@@ -49,11 +49,48 @@ class HistoryLine(BaseModel):
     reason: str | None
 
 
+class ReceiptLine(BaseModel):
+    """How many of something a file has, and how many are in the index."""
+
+    what: str = Field(description="In the plural", examples=["pages", "cells", "comments"])
+    number: int
+    read: int = Field(description="How many of them are in the index")
+    why: str | None = Field(description="Why the others are not; null if all are")
+
+
+class NotReadPart(BaseModel):
+    """A part of a file whose text is not in the index, or not all of it."""
+
+    part: str = Field(examples=["page 7"])
+    words: int = Field(description="Words that it has; 0 for a picture, whose words are unknown")
+    read: int = Field(description="How many of its words are in the index")
+    why: str
+    example: str | None = Field(description="The beginning of a text that is missing")
+
+
+class DocumentReceipt(BaseModel):
+    """What the file has against what is in the index: it was read a second time in another way, and compared."""
+
+    compared_at: Time
+    chunks: int = Field(description="Chunks of the document that the comparison found in the index")
+    words: int = Field(description="Words that the file shows")
+    compared: int = Field(description="How many of them were looked for; of very long documents a sample")
+    read: int = Field(description="How many of those are in the index")
+    complete: bool = Field(description="Whether everything that the file shows is in the index")
+    counted: list[ReceiptLine]
+    not_read: list[NotReadPart] = Field(description="The first parts that are not in the index, or not completely")
+    parts_not_read: int = Field(description="How many such parts there are")
+    unreadable: str | None = Field(description="Why the file could not be compared; null if it was")
+
+
 class DocumentDetail(DocumentSummary):
     """A document with its history."""
 
     created_at: Time | None = Field(description="When the registry first recorded the document")
     history: list[HistoryLine] = Field(description="The last transitions, oldest first")
+    receipt: DocumentReceipt | None = Field(
+        description="What was read of this version; null until it was compared with the index"
+    )
     knowledge_base_status: str | None = Field(description="The last status that the knowledge base reported")
     again: bool = Field(description="Whether the object changed since, so that the document will be processed again")
     waiting_for: str | None = Field(description="What happens next; null if nothing does")

@@ -7,7 +7,7 @@ as that of the newest.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final, NamedTuple
 
 from ragstack_common.access.callers import Caller, Right
@@ -27,6 +27,7 @@ from ragstack_common.registry.documents import (
     ambiguous_name,
     folded,
 )
+from ragstack_common.registry.receipts import Receipt
 from ragstack_common.registry.records import (
     ABANDONED,
     SEARCHABLE,
@@ -40,11 +41,14 @@ from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.document_models import (
     DocumentDetail,
     DocumentList,
+    DocumentReceipt,
     DocumentSummary,
     Facet,
     Facets,
     FacetValue,
     HistoryLine,
+    NotReadPart,
+    ReceiptLine,
 )
 from ragstack_common.settings.ingestion import DocumentSettings
 
@@ -54,7 +58,10 @@ MAX_VALUES: Final = 1000
 _NEXT: Final = {
     Status.WAITING: "The ingestion function submits the object in the bucket to the knowledge base",
     Status.SUBMITTING: "The knowledge base accepts the document",
-    Status.INDEXING: "The knowledge base indexes the document; it is polled until the document has a final status",
+    Status.INDEXING: (
+        "The knowledge base indexes the document; then the index is compared with the file, which gives it its final"
+        " status"
+    ),
     Status.DELETING: "The knowledge base removes the document; it is polled until the document is gone",
 }
 EVENT_OF_CHANGE: Final = (
@@ -386,6 +393,22 @@ def to_summary(record: DocumentRecord) -> DocumentSummary:
     )
 
 
+def to_document_receipt(receipt: Receipt) -> DocumentReceipt:
+    """Return a receipt as a request for its document shows it."""
+    return DocumentReceipt(
+        compared_at=iso(receipt.compared_at),
+        chunks=receipt.chunks,
+        words=receipt.words,
+        compared=receipt.compared,
+        read=receipt.read,
+        complete=receipt.is_complete,
+        counted=[ReceiptLine(**asdict(each)) for each in receipt.counted],
+        not_read=[NotReadPart(**asdict(each)) for each in receipt.not_read],
+        parts_not_read=receipt.parts_not_read,
+        unreadable=receipt.unreadable,
+    )
+
+
 def to_detail(document: DocumentNow) -> DocumentDetail:
     """Return a document as a request for it alone shows it."""
     record = document.record
@@ -396,6 +419,7 @@ def to_detail(document: DocumentNow) -> DocumentDetail:
             HistoryLine(at=iso(line.at), status=line.status, reason=redacted_or_none(line.reason))
             for line in record.history
         ],
+        receipt=None if record.receipt is None or document.is_uploaded else to_document_receipt(record.receipt),
         knowledge_base_status=record.knowledge_base_status,
         again=document.again,
         waiting_for=document.waiting_for,

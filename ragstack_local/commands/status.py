@@ -24,7 +24,7 @@ from ragstack_local.show.display import console, counted, print_below
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ragstack_common.services.document_models import DocumentDetail, DocumentSummary
+    from ragstack_common.services.document_models import DocumentDetail, DocumentReceipt, DocumentSummary
 
 SummaryT = TypeVar("SummaryT", bound="DocumentSummary")
 
@@ -148,10 +148,26 @@ def _print_document(document: "DocumentDetail") -> None:
         print_below(f"Next: {document.waiting_for}", "yellow")
     size = "" if document.size is None else f"{counted(document.size, 'byte')}, "
     print_below(f"{size}{counted(document.attempts, 'attempt')}, id {document.id}", "dim")
+    if document.receipt:
+        _print_receipt(document.receipt)
     for name, value in document.attributes.items():
         print_below(f"{name} = {json.dumps(value, ensure_ascii=False)}", "dim")
     for line in document.history:
         print_below(f"{line.at}  {line.status}{': ' + line.reason if line.reason else ''}", "dim")
+
+
+def _print_receipt(receipt: "DocumentReceipt") -> None:
+    """Print what the file has and what of it is in the index; parts that are missing are printed first."""
+    for part in receipt.not_read:
+        example = f", such as “{part.example}”" if part.example else ""
+        print_below(f"Not read: {part.part}: {part.why}{example}", "yellow")
+    if (more := receipt.parts_not_read - len(receipt.not_read)) > 0:
+        print_below(f"Not read: {counted(more, 'more part')}", "yellow")
+    if receipt.unreadable:
+        print_below(f"Not compared: {receipt.unreadable}", "yellow")
+    for line in receipt.counted:
+        why = f" ({line.why})" if line.why else ""
+        print_below(f"{line.read:,} of {line.number:,} {line.what} read{why}", "dim")
 
 
 def queues(connection: Connection) -> dict[str, int]:

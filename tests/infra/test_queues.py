@@ -109,8 +109,13 @@ def test_documents_come_by_the_hundred_and_jobs_one_by_one(aws: Any) -> None:
         for mapping in [mapping_of(aws, queue)]
     }
 
-    one = (1, None)
-    assert batches == {"ChangesEvents": (100, 1), "StatusQueue": (100, 1), "ReceiptsQueue": one, "JobsQueue": one}
+    many = (100, 1)
+    assert batches == {
+        "ChangesEvents": many,
+        "StatusQueue": many,
+        "ReceiptsQueue": (10, None),
+        "JobsQueue": (1, None),
+    }
 
 
 def test_the_redrive_comes_one_delivery_after_the_function_gives_up(aws: Any, tuned: Any) -> None:

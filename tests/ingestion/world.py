@@ -12,7 +12,7 @@ from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion import messages
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage
-from ragstack_common.ingestion.receipts import ReceiptService
+from ragstack_common.ingestion.receipts import SECONDS_FOR_ONE, ReceiptService
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.reading.census.counting import count
@@ -141,7 +141,9 @@ class World:
         return FollowingService(self.services()).process(delivered)
 
     def comparing(self, delivered: list[QueueMessage]) -> list[str]:
-        return ReceiptService(self.services(), self.aws.runtime, self.aws.s3, count).process(delivered)
+        return ReceiptService(self.services(), self.aws.runtime, self.aws.s3, count).process(
+            delivered, lambda: SECONDS_FOR_ONE
+        )
 
     def ingest(self, chosen: Sequence[Held] | None = None) -> None:
         """Deliver the messages of the ingestion queue that are due, in batches of ten."""

@@ -165,7 +165,7 @@ def _paragraphs(root: Element) -> Iterator[str]:
 
 def _add(part: Part, cells: Sequence[_Cell]) -> None:
     part.numbers += [[*cell.digits] for cell in cells if cell.digits]
-    part.texts += [cell.text for cell in cells if not cell.digits]
+    part.texts += [cell.text for cell in cells if cell.text]
 
 
 def shows_digits(code: str) -> bool:
@@ -175,15 +175,20 @@ def shows_digits(code: str) -> bool:
 
 
 def digits_of(value: str) -> list[str]:
-    """Return the digits that a number may be shown with: rounded, or in percent."""
+    """Return the digits that a number may be shown with, rounded or in percent; none of 0, which is often a dash."""
     try:
         number = abs(float(value))
     except ValueError:
         return [value]
-    if not number < 1e15:  # noqa: PLR2004 - shown with an exponent
+    if not 0 < number < 1e15:  # noqa: PLR2004 - more is shown with an exponent
         return []
-    forms = {f"{scaled:.{places}f}" for scaled in (number, number * 100) for places in range(7)}
+    # Spreadsheets round halves up, and Python to the even digit.
+    forms = {f"{scaled:.{places}f}" for each in (number, number * 100) for scaled in _around(each) for places in range(7)}
     return sorted({re.sub(r"\D", "", form).lstrip("0") or "0" for form in forms})
+
+
+def _around(number: float) -> tuple[float, float]:
+    return number, number * (1 + 1e-12)
 
 
 def _text(element: Element) -> str:
@@ -227,9 +232,9 @@ def count_xls(data: bytes) -> Census:
     for sheet in book.sheets():
         if not sheet.visibility:
             part = Part(f"sheet {sheet.name}")
-            _add_xls(sheet, part, left_out)
+            _add_xls(book, sheet, part, left_out)
             left_out["comments"] += len(sheet.cell_note_map)
-            census.cells += len(part.texts)
+            census.cells += len(part.texts) + len(part.numbers)
             census.parts.append(part)
     census.left_out("hidden sheets", sum(1 for sheet in book.sheets() if sheet.visibility), HIDDEN_LEFT_OUT)
     for what, count in left_out.items():
@@ -237,13 +242,24 @@ def count_xls(data: bytes) -> Census:
     return census
 
 
-def _add_xls(sheet: "xlrd.sheet.Sheet", part: Part, left_out: dict[str, int]) -> None:
+def _add_xls(book: "xlrd.Book", sheet: "xlrd.sheet.Sheet", part: Part, left_out: dict[str, int]) -> None:
     hidden = {number for number, each in sheet.colinfo_map.items() if each.hidden}
     for number in range(sheet.nrows):
-        texts = [(column, each.value) for column, each in enumerate(sheet.row(number)) if isinstance(each.value, str)]
-        written = [(column, text) for column, text in texts if text.strip()]
+        cells = [*_cells_of_xls(book, sheet.row(number))]
         if (info := sheet.rowinfo_map.get(number)) is not None and info.hidden:
-            left_out["hidden rows"] += bool(written)
+            left_out["hidden rows"] += bool(cells)
             continue
-        part.texts += [text for column, text in written if column not in hidden]
-        left_out["hidden cells"] += sum(1 for column, _ in written if column in hidden)
+        shown = [cell for cell in cells if cell.column not in hidden]
+        _add(part, shown)
+        left_out["hidden cells"] += len(cells) - len(shown)
+
+
+def _cells_of_xls(book: "xlrd.Book", row: "Sequence[xlrd.sheet.Cell]") -> Iterator[_Cell]:
+    for column, cell in enumerate(row):
+        if isinstance(cell.value, str):
+            if cell.value.strip():
+                yield _Cell(column, cell.value)
+        elif cell.ctype == 2 and book.xf_list and cell.xf_index is not None:  # noqa: PLR2004 - xlrd.XL_CELL_NUMBER
+            code = book.format_map[book.xf_list[cell.xf_index].format_key].format_str
+            if shows_digits(code):
+                yield _Cell(column, digits=digits_of(str(cell.value)))

@@ -218,7 +218,7 @@ class Stack:
             assert not checks or ingestion.process(checks, LONG) == []
             self._settle(follows)
             assert not follows or following.process(follows) == []
-            assert not compared or comparing.process(compared) == []
+            assert not compared or comparing.process(compared, lambda: LONG) == []
         raise AssertionError("the queues do not come to rest")
 
     def _settle(self, follows: list[QueueMessage]) -> None:
