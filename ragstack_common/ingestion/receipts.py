@@ -195,6 +195,8 @@ class ReceiptService:
             if following is None:
                 break
             query = following
+        else:
+            comparison.leave_last()
         return pages
 
     def _lookup(self, place: KnowledgeBaseIds, uri: str, query: str) -> list[tuple[str, int | None]]:

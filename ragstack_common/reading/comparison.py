@@ -171,6 +171,10 @@ class Comparison:
                 return " ".join(" ".join(texts).split())[:max_characters]
         return None
 
+    def leave_last(self) -> None:
+        """Do not look for the last query, whose text then counts as not compared."""
+        self._looked.pop()
+
     def found(self) -> list[PartFound]:
         """Return what of each part is in the index, as far as it was looked for."""
         found = [PartFound(part) for part in self.census.parts]

@@ -15,6 +15,7 @@ from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.tenants import KnowledgeBaseIds, KnowledgeBases
 from ragstack_common.core.uris import fault_of_uri, is_program_file, s3_uri
 from ragstack_common.registry.lifecycle import OUTCOMES
+from ragstack_common.registry.receipts import READERS
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.settings.ingestion import ReconcileSettings
 
@@ -54,6 +55,9 @@ class Difference(StrEnum):
     """A knowledge base has it that is not the one of its tenant. It is deleted there."""
     LABEL = "label"
     """The access file gives it another access label than the one that it has."""
+    READ_BEFORE = "read_before"
+    """An earlier version of RAGStack read it, or it was never compared with its file. It is read again; that is no
+    fault, and counts as no difference in the metric."""
     STUCK = "stuck"
     """It is on its way, but no function continues; or its record in the registry is not valid."""
 
@@ -62,6 +66,7 @@ FORCED: Final = frozenset(
     {
         Difference.UNKNOWN_IN_KNOWLEDGE_BASE,
         Difference.NOT_SEARCHABLE,
+        Difference.READ_BEFORE,
         Difference.SEARCHABLE,
         Difference.STUCK,
     }
@@ -82,10 +87,9 @@ class Tally:
         if self._counts[kind] <= SAMPLES_PER_KIND:
             self._samples[kind].append(name)
 
-    @property
-    def total(self) -> int:
-        """How many names were counted."""
-        return self._counts.total()
+    def total(self, *, without: str) -> int:
+        """Return how many names were counted, without those of one kind."""
+        return self._counts.total() - self._counts[without]
 
     def report(self) -> dict[str, Any]:
         """Return each kind with its count and samples."""
@@ -190,6 +194,9 @@ class Comparison:
                 observed = record.observed
                 if state is not _State.MOVING and self._has_other_label(record):
                     yield Candidate(Difference.LABEL, record.uri)
+                    state = _State.MOVING
+                elif state is not _State.MOVING and _was_read_before(record):
+                    yield Candidate(Difference.READ_BEFORE, record.uri)
                     state = _State.MOVING
                 self._known[record.uri] = _Known(state, _plain(observed.etag), _plain(observed.sidecar_etag))
             else:
@@ -305,6 +312,13 @@ class Comparison:
         """Whether the knowledge base is working on a document, and not for too long."""
         given_up_before = self._started_at - self._settings.give_up_seconds - self._settings.stuck_seconds
         return each.status not in _FINAL and each.updated_at > given_up_before
+
+
+def _was_read_before(record: DocumentRecord) -> bool:
+    """Whether this version of RAGStack may read more of a document, or has not compared it with its file."""
+    if record.receipt is None:
+        return record.status in SEARCHABLE
+    return record.receipt.readers < READERS and record.status is not Status.DELETED
 
 
 def _plain(etag: str | None) -> str | None:

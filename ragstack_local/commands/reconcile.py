@@ -1,19 +1,25 @@
 """``ragstack reconcile``."""
 
 import re
+import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from ragstack_common.registry.records import WORKED_ON, Status
 from ragstack_local.api.calls import run
 from ragstack_local.api.jobs import JOBS, check_complete, follow_job, is_running
 from ragstack_local.connection_options import AsJson, ConnectionOptions, Timeout, Wait, with_options
-from ragstack_local.errors import INTERRUPTED
+from ragstack_local.errors import INTERRUPTED, StackError
 from ragstack_local.show import display
 from ragstack_local.show.display import console
+
+READ_BEFORE: Final = "read_before"
+EVENTS: Final = "events"
+WORKED_ON_OR_WAITING: Final = (Status.WAITING, *WORKED_ON)
 
 if TYPE_CHECKING:
     from ragstack_common.services.jobs import JobAnswer
@@ -32,7 +38,7 @@ def reconcile(
 ) -> None:
     """Compare bucket, registry and knowledge base, repair the differences, and show what was found.
 
-    This also runs every night.
+    Documents that an earlier version read are read again. This also runs every night.
 
     Example:  ragstack reconcile
 
@@ -57,6 +63,7 @@ def reconcile(
         print_report(job.report)
     if wait:
         check_complete(job, timeout)
+        _follow_documents(api, job, timeout, as_json=as_json)
 
 
 def _follow(api: "HttpOperations", job: "JobAnswer", timeout: float, *, as_json: bool) -> "JobAnswer":
@@ -65,6 +72,32 @@ def _follow(api: "HttpOperations", job: "JobAnswer", timeout: float, *, as_json:
         job = follow_job(api, job, lambda now: bars.update(bar, detail=f"{now.id} {now.status}"), timeout)
         bars.update(bar, total=1, completed=int(not is_running(job)))
     return job
+
+
+def _follow_documents(api: "HttpOperations", job: "JobAnswer", timeout: float, *, as_json: bool) -> None:
+    """Wait until the documents that are read again have their final status, and show the progress."""
+    from ragstack_common.services.status import StatusReport  # noqa: PLC0415 - help does without
+
+    number = job.report.get("differences", {}).get(READ_BEFORE, {}).get("count", 0)
+    if not number:
+        return
+    deadline = time.monotonic() + timeout
+    with display.progress(as_json=as_json) as bars:
+        bar = bars.add_task("Reading again", total=number, detail="")
+        while True:
+            now = run(api.request("GET", "/api/status", StatusReport))
+            in_motion = sum(now.documents.get(status, 0) for status in WORKED_ON_OR_WAITING)
+            # Each message is about up to fifty documents, whose status changes when it is read.
+            waiting = sum(queue.waiting + queue.in_flight for queue in now.queues if queue.name == EVENTS)
+            if not waiting:
+                bars.update(bar, completed=max(0, number - in_motion), detail=f"{in_motion:,} in progress")
+            if not (waiting or in_motion):
+                return
+            if time.monotonic() > deadline:
+                raise StackError(
+                    "Documents are still being read, and continue in the background: see `ragstack status`"
+                )
+            time.sleep(2.0)
 
 
 def print_report(report: Mapping[str, Any]) -> None:

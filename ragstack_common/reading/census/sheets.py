@@ -183,7 +183,9 @@ def digits_of(value: str) -> list[str]:
     if not 0 < number < 1e15:  # noqa: PLR2004 - more is shown with an exponent
         return []
     # Spreadsheets round halves up, and Python to the even digit.
-    forms = {f"{scaled:.{places}f}" for each in (number, number * 100) for scaled in _around(each) for places in range(7)}
+    forms = {
+        f"{scaled:.{places}f}" for each in (number, number * 100) for scaled in _around(each) for places in range(7)
+    }
     return sorted({re.sub(r"\D", "", form).lstrip("0") or "0" for form in forms})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ragstack_common.ingestion.submit import IngestionService
+from ragstack_common.registry.receipts import READERS, Receipt
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from ragstack_common.registry.table import INVALID_ITEMS, document_id, document_key
@@ -176,6 +177,27 @@ def test_a_document_whose_event_was_late_is_not_submitted_twice(stack: Stack) ->
 
     assert stack.record("late.txt").status == "INDEXED"
     assert stack.record("late.txt").operation == operation
+
+
+@pytest.mark.parametrize("receipt", [None, Receipt(0.0, READERS - 1, chunks=1)], ids=["never compared", "earlier"])
+def test_a_document_that_an_earlier_version_read_is_read_again_and_is_no_fault(
+    stack: Stack, receipt: Receipt | None
+) -> None:
+    stack.indexed("old.txt", "new.txt")
+    stack.claim("old.txt", receipt=receipt)
+    before = stack.record("old.txt").operation
+
+    job = stack.reconcile()
+    stack.rest()
+
+    assert job.report["differences"] == {"read_before": {"count": 1, "samples": [stack.uri("old.txt")]}}
+    assert job.report["differences_in_all"] == 0, "or an alarm would fire"
+    after = stack.record("old.txt")
+    assert after.operation != before
+    assert after.receipt is not None
+    assert after.receipt.readers == READERS
+    stack.clock.ahead += HOUR
+    assert stack.reconcile().report["differences"] == {}
 
 
 def test_a_document_only_a_synchronisation_removes_is_out_of_reach(stack: Stack) -> None:

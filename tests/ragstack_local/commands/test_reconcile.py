@@ -1,5 +1,6 @@
 """`ragstack reconcile` starts a job, follows it, and shows its report."""
 
+import os
 from dataclasses import replace
 from threading import Timer
 
@@ -45,6 +46,39 @@ def test_the_job_is_followed_and_its_report_shown(aws: Aws, run: Run) -> None:
     assert "synchronisation: number of documents failed 1" in rows
     assert "synchronisation: failure reasons: The file is empty." in rows
     assert "snapshot" not in done.stdout
+
+
+def test_documents_that_are_read_again_are_followed_to_their_end(
+    aws: Aws, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the message about them was read, they look as before."""
+    monkeypatch.setitem(REPORT, "differences", {"read_before": {"count": 1, "samples": ["s3://b/a.md"]}})
+    queue = os.environ["INGESTION_QUEUE_URL"]
+    aws.sqs.send_message(QueueUrl=queue, MessageBody="about a.md")
+    ending = end_soon(aws, "COMPLETE")
+    reading = Timer(1.5, lambda: aws.sqs.purge_queue(QueueUrl=queue))
+    reading.start()
+
+    done = run("reconcile")
+
+    ending.join()
+    reading.join()
+    assert done.exit_code == 0, done.output
+    assert "differences: read before 1 s3://b/a.md" in [" ".join(line.split()) for line in done.stdout.splitlines()]
+
+
+def test_documents_that_are_read_again_for_too_long_are_an_error(
+    aws: Aws, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(REPORT, "differences", {"read_before": {"count": 1, "samples": ["s3://b/a.md"]}})
+    aws.sqs.send_message(QueueUrl=os.environ["INGESTION_QUEUE_URL"], MessageBody="about a.md")
+    ending = end_soon(aws, "COMPLETE")
+
+    done = run("reconcile", "--timeout", "2")
+
+    ending.join()
+    assert isinstance(done.exception, StackError)
+    assert "still being read" in str(done.exception)
 
 
 @pytest.mark.parametrize("status", ["INCOMPLETE", "FAILED"])
