@@ -87,9 +87,14 @@ class Tally:
         if self._counts[kind] <= SAMPLES_PER_KIND:
             self._samples[kind].append(name)
 
-    def total(self, *, without: str) -> int:
-        """Return how many names were counted, without those of one kind."""
-        return self._counts.total() - self._counts[without]
+    @property
+    def total(self) -> int:
+        """How many names were counted."""
+        return self._counts.total()
+
+    def count(self, kind: str) -> int:
+        """Return how many names of one kind were counted."""
+        return self._counts[kind]
 
     def report(self) -> dict[str, Any]:
         """Return each kind with its count and samples."""

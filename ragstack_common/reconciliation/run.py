@@ -159,7 +159,8 @@ class _Run:
             "compared": {"documents": len(self.comparison), **self.read},
             "elsewhere": self.comparison.elsewhere,
             "differences": self.differences.report(),
-            "differences_in_all": self.differences.total(without=Difference.READ_BEFORE)
+            "differences_in_all": self.differences.total
+            - self.differences.count(Difference.READ_BEFORE)
             + self.catalogue["differences"],
             **self.comparison.out_of_reach.report(),
             "looked_at": self.looked_at,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ragstack_common.ingestion.submit import IngestionService
-from ragstack_common.registry.receipts import READERS, Receipt
 from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.receipts import READERS, Receipt
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from ragstack_common.registry.table import INVALID_ITEMS, document_id, document_key
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
