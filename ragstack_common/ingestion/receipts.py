@@ -25,7 +25,7 @@ from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, OUTCOMES, Next, compared, put_back
-from ragstack_common.registry.receipts import LEAST_SHARE, MAX_NOT_READ, READERS, Counted, NotRead, Receipt
+from ragstack_common.registry.receipts import LEAST_SHARE, MAX_NOT_READ, READERS, Counted, LeftOut, NotRead, Receipt
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.settings.names import SOURCE_URI_KEY
 
@@ -233,6 +233,7 @@ def to_receipt(comparison: Comparison, pages: set[int], now: float) -> Receipt:
         compared=compared_words,
         read=read,
         counted=tuple(_counted(census, found, comparison.words, not_read)),
+        left_out=tuple(LeftOut(each.what, each.number, each.why) for each in census.asides),
         not_read=tuple(not_read[:MAX_NOT_READ]),
         parts_not_read=len(not_read),
         pages_not_read=len(not_read) if census.unit == "pages" else 0,
@@ -267,5 +268,3 @@ def _counted(census: Census, found: Sequence[PartFound], words: int, not_read: S
     elif read < words:
         why = "they are not in the index"
     yield Counted("words", words, read, why)
-    for aside in census.asides:
-        yield Counted(aside.what, aside.number, 0, aside.why)

@@ -18,7 +18,7 @@ MAX_NAMED: Final = 3
 
 @dataclass(frozen=True)
 class Counted:
-    """How many pages, cells or comments a file has, and how many of them are in the index.
+    """How many pages, cells or words a file has, and how many of them are in the index.
 
     *why* is the reason why the others are not; None if all are.
     """
@@ -27,6 +27,15 @@ class Counted:
     number: int
     read: int
     why: str | None = None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something that the file has and the index has not on purpose, such as comments."""
+
+    what: str
+    number: int
+    why: str
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,7 @@ class Receipt:
         compared: How many of them were looked for: of very long documents a sample.
         read: How many of those are in the index.
         counted: What the file has, by kind.
+        left_out: What is no part of the text.
         not_read: The first parts that are not in the index, or not completely.
         parts_not_read: How many such parts there are.
         pages_not_read: How many pages have no text in the index although they show something.
@@ -68,6 +78,7 @@ class Receipt:
     compared: int = 0
     read: int = 0
     counted: tuple[Counted, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     not_read: tuple[NotRead, ...] = ()
     parts_not_read: int = 0
     pages_not_read: int = 0

@@ -52,10 +52,18 @@ class HistoryLine(BaseModel):
 class ReceiptLine(BaseModel):
     """How many of something a file has, and how many are in the index."""
 
-    what: str = Field(description="In the plural", examples=["pages", "cells", "comments"])
+    what: str = Field(description="In the plural", examples=["pages", "cells", "words"])
     number: int
     read: int = Field(description="How many of them are in the index")
     why: str | None = Field(description="Why the others are not; null if all are")
+
+
+class LeftOutLine(BaseModel):
+    """Something that the file has and the index has not on purpose."""
+
+    what: str = Field(description="In the plural", examples=["comments", "hidden sheets", "pictures"])
+    number: int
+    why: str
 
 
 class NotReadPart(BaseModel):
@@ -78,6 +86,7 @@ class DocumentReceipt(BaseModel):
     read: int = Field(description="How many of those are in the index")
     complete: bool = Field(description="Whether everything that the file shows is in the index")
     counted: list[ReceiptLine]
+    left_out: list[LeftOutLine] = Field(description="What is no part of the text")
     not_read: list[NotReadPart] = Field(description="The first parts that are not in the index, or not completely")
     parts_not_read: int = Field(description="How many such parts there are")
     unreadable: str | None = Field(description="Why the file could not be compared; null if it was")

@@ -47,6 +47,7 @@ from ragstack_common.services.document_models import (
     Facets,
     FacetValue,
     HistoryLine,
+    LeftOutLine,
     NotReadPart,
     ReceiptLine,
 )
@@ -403,6 +404,7 @@ def to_document_receipt(receipt: Receipt) -> DocumentReceipt:
         read=receipt.read,
         complete=receipt.is_complete,
         counted=[ReceiptLine(**asdict(each)) for each in receipt.counted],
+        left_out=[LeftOutLine(**asdict(each)) for each in receipt.left_out],
         not_read=[NotReadPart(**asdict(each)) for each in receipt.not_read],
         parts_not_read=receipt.parts_not_read,
         unreadable=receipt.unreadable,

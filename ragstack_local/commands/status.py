@@ -168,6 +168,8 @@ def _print_receipt(receipt: "DocumentReceipt") -> None:
     for line in receipt.counted:
         why = f" ({line.why})" if line.why else ""
         print_below(f"{line.read:,} of {line.number:,} {line.what} read{why}", "dim")
+    for left in receipt.left_out:
+        print_below(f"{left.number:,} {left.what} left out: {left.why}", "dim")
 
 
 def queues(connection: Connection) -> dict[str, int]:

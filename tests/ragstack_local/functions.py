@@ -10,7 +10,8 @@ from ragstack_common.ingestion.observation import Observer
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
-from ragstack_common.registry.lifecycle import EventMarks, Patience, answered
+from ragstack_common.registry.lifecycle import EventMarks
+from ragstack_common.registry.receipts import READERS, Counted, LeftOut, Receipt
 from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind
 from ragstack_local.connection.connection import Connection
 from ragstack_local.connection.following import open_registry
@@ -44,10 +45,22 @@ def submit(connection: Connection, uri: str) -> DocumentRecord:
     return write(connection, claimed, life.accepted(claimed, now))
 
 
-def end(connection: Connection, uri: str) -> DocumentRecord:
-    """Take in that the knowledge base has indexed it."""
+WHOLE = Receipt(
+    compared_at=1_800_000_000.0,
+    readers=READERS,
+    chunks=1,
+    words=5,
+    compared=5,
+    read=5,
+    counted=(Counted("words", 5, 5),),
+    left_out=(LeftOut("comments", 2, "comments are no part of the text"),),
+)
+
+
+def end(connection: Connection, uri: str, receipt: Receipt = WHOLE) -> DocumentRecord:
+    """Take in that the knowledge base has indexed it, and what of it the index has."""
     before = record_of(connection, uri)
-    after, _ = answered(before, DocumentStatus("INDEXED"), time.time(), Patience())
+    after, _ = life.compared(before, DocumentStatus("INDEXED"), receipt, time.time())
     return write(connection, before, after)
 
 

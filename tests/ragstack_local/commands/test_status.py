@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from ragstack_common.core.errors import DocumentNotFoundError
+from ragstack_common.registry.receipts import READERS, Counted, LeftOut, NotRead, Receipt
 from ragstack_common.registry.records import Status
 from ragstack_local.connection.connection import Connection
 from tests.ragstack_common.services.conftest import BUCKET, Aws
@@ -68,7 +69,7 @@ def test_the_status_of_a_stack_has_its_urls_and_queue_lengths(tmp_path: Path, co
 
     assert f"API              {api.url}\n" in shown
     assert "7 documents can be searched\n" in shown
-    assert "Messages in queues: 0 events, 1 status checks, 0 jobs, 1 dead letters\n" in shown
+    assert "Messages in queues: 0 events, 1 status checks, 0 receipts, 0 jobs, 1 dead letters\n" in shown
     assert "`ragstack failures` lists the dead letters" in shown
 
 
@@ -84,6 +85,34 @@ def test_a_document_is_shown_with_its_history(aws: Aws, run: Run) -> None:
     assert lines[1:3] == ["Searches do not find this version", "The file is [empty]."]
     assert "2 attempts, id " in shown.stdout
     assert json.loads(as_json.stdout)[0]["reason"] == "The file is [empty]."
+
+
+def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aws, run: Run) -> None:
+    picture = NotRead("page 2", 0, 0, "it is a picture")
+    half = NotRead("page 3", 9, 4, "5 of 9 words are not in the index", "Ask your manager")
+    receipt = Receipt(
+        1_800_000_000.0,
+        READERS,
+        chunks=4,
+        words=1209,
+        compared=1209,
+        read=1204,
+        counted=(Counted("pages", 30, 5, "see below"), Counted("words", 1209, 1204, "they are not in the index")),
+        left_out=(LeftOut("comments", 2, "comments are no part of the text"),),
+        not_read=(picture, half),
+        parts_not_read=25,
+    )
+    aws.record("leave.pdf", Status.PARTIALLY_INDEXED, aws.put("leave.pdf"), reason=receipt.reason, receipt=receipt)
+
+    shown = " ".join(run("status", "leave.pdf").stdout.split())
+    [in_json] = json.loads(run("status", "leave.pdf", "--json").stdout)
+
+    assert "Not read: page 2: it is a picture Not read: page 3: 5 of 9 words are not in the index" in shown
+    assert "such as “Ask your manager” Not read: 23 more parts 5 of 30 pages read (see below)" in shown
+    assert "1,204 of 1,209 words read (they are not in the index)" in shown
+    assert "2 comments left out: comments are no part of the text" in shown
+    assert in_json["receipt"]["complete"] is False
+    assert in_json["receipt"]["not_read"][1]["example"] == "Ask your manager"
 
 
 def test_an_unknown_document_is_an_error(run: Run) -> None:

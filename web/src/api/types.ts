@@ -7,6 +7,7 @@ type Schemas = components["schemas"];
 export type AskRequest = Requests["AskRequest"];
 export type AskResponse = Schemas["AskResponse"];
 export type DocumentDetail = Schemas["DocumentDetail"];
+export type DocumentReceipt = Schemas["DocumentReceipt"];
 export type DocumentView = Schemas["DocumentView"];
 export type DocumentSummary = Schemas["DocumentSummary"];
 export type ExplainResponse = Schemas["ExplainResponse"];

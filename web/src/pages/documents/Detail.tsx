@@ -17,6 +17,7 @@ import { AttributesCard } from "./AttributesCard";
 import { followDeletion, lastListing, paramsOf } from "./listing";
 import { Pages } from "./Pages";
 import { Probe } from "./Probe";
+import { ReceiptCard } from "./ReceiptCard";
 import { steps } from "./timeline";
 
 const FIRST_DELAY_SECONDS = 1;
@@ -156,6 +157,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
           onSaved={onChange}
         />
       </div>
+      {document.receipt && <ReceiptCard receipt={document.receipt} />}
       {isPresent && <Pages uri={document.uri} first={view} />}
     </>
   );
