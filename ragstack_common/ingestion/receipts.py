@@ -18,8 +18,8 @@ from ragstack_common.ingestion.messages import Compare, DeadLetter, QueueMessage
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.reading import formats
+from ragstack_common.reading.census.comparison import Comparison, PartFound
 from ragstack_common.reading.census.parts import Census
-from ragstack_common.reading.comparison import Comparison, PartFound
 from ragstack_common.reading.encodings import charset_of
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.registry.document_status import DocumentStatus

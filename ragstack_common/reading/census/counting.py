@@ -7,6 +7,7 @@ A message is ``{"format": "pdf", "charset": null, "column": null} <line end> <fi
 import json
 import os
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -55,25 +56,26 @@ def count(
     if file_format in formats.UNREADABLE_HERE:
         raise UnreadableDocument(f"files of the type .{file_format} are read by the knowledge base alone.")
     formats.check(data, file_format)
+    counts = _counter(file_format, charset, column)
     try:
         with limits or nullcontext():
-            return _counted(data, file_format, charset, column)
+            return counts(data)
     except (UnreadableDocument, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file can raise any
         raise UnreadableDocument(explained(error, file_format)) from None
 
 
-def _counted(data: bytes, file_format: str, charset: str | None, column: str | None) -> Census:
-    # Each format loads its own libraries.
-    from ragstack_common.reading.census import pages, pdf, sheets, word  # noqa: PLC0415
+def _counter(file_format: str, charset: str | None, column: str | None) -> Callable[[bytes], Census]:
+    """Return what counts files of a format, before time and memory are limited."""
+    from ragstack_common.reading.census import pages, pdf, sheets, word  # noqa: PLC0415 - their libraries take time
 
     if file_format in formats.READ_DIRECTLY:
-        return pages.count_text(data, file_format, charset, column)
+        return lambda data: pages.count_text(data, file_format, charset, column)
     if file_format == "html":
-        return pages.count_html(data, charset)
-    counting: Final = {"docx": word.count, "pdf": pdf.count, "xls": sheets.count_xls, "xlsx": sheets.count_xlsx}
-    return counting[file_format](data)
+        return lambda data: pages.count_html(data, charset)
+    counters = {"docx": word.count, "pdf": pdf.count, "xls": sheets.count_xls, "xlsx": sheets.count_xlsx}
+    return counters[file_format]
 
 
 class CountingProcess:

@@ -48,7 +48,8 @@ class _Lines:
             if node is None:
                 self._end()
             elif isinstance(node, Text):
-                self._open.append(node.data or "")
+                if not isinstance(node.parent, Element) or not self.styles.hides_text(node.parent):
+                    self._open.append(node.data or "")
             elif not isinstance(node, Element):
                 waiting.extend(reversed(node.children or ()))
             elif self.styles.hides(node):
@@ -60,7 +61,7 @@ class _Lines:
     def _entered(self, node: Element) -> list[Node | None]:
         """Return what comes next in an element, the last first; None ends a line."""
         self.pictures += node.name in _PICTURES
-        if node.name in ("input", "select"):
+        if node.name in ("input", "select", "textarea"):
             self._open.append(shown_value(node))
             return []
         children: list[Node | None] = [*reversed(node.children or ())]

@@ -1,20 +1,17 @@
-"""What a PDF has: the text of each page as PDFium lists it, and what is no text."""
+"""What a PDF has: the text of each page as PDFium lists it, without what the reader finds to be hidden.
+
+What a page hides can be told by its drawing alone, which the reader does; so the receipt counts such passages.
+"""
 
 from ctypes import POINTER, c_ushort, cast, create_string_buffer
 from typing import Any, Final
 
-from ragstack_common.reading.census.parts import (
-    COMMENTS_LEFT_OUT,
-    HIDDEN_LEFT_OUT,
-    NOT_RECOGNIZED,
-    UPLOAD_APART,
-    Census,
-    Part,
-)
+from ragstack_common.reading.census.comparison import IndexedText, words_of
+from ragstack_common.reading.census.parts import COMMENTS_LEFT_OUT, NOT_RECOGNIZED, UPLOAD_APART, Census, Part
+from ragstack_common.reading.pdf.document import PdfDocument
 
 PICTURE: Final = "it is a picture without a text layer, and text in pictures is not recognized"
 DRAWN: Final = "it has drawings and no text: its letters may be drawn"
-NO_UNICODE: Final = "its fonts do not say which characters they show"
 ALMOST_A_PICTURE: Final = "a picture covers it, and text in pictures is not recognized"
 
 COVERED: Final = 0.8
@@ -23,86 +20,109 @@ COVERED: Final = 0.8
 FEW_WORDS: Final = 15
 """Words of a page below which a picture that covers it is what people read: scanners add a line of their own."""
 
-_OUTSIDE: Final = "passages outside of a page"
+_PICTURES: Final = "pictures"
+_COMMENTS: Final = "comments"
+_HIDDEN: Final = "hidden passages"
+_ATTACHMENTS: Final = "attachments"
+_LEFT_OUT: Final = {
+    _PICTURES: NOT_RECOGNIZED,
+    _COMMENTS: COMMENTS_LEFT_OUT,
+    _HIDDEN: "nobody sees them on their page",
+    _ATTACHMENTS: UPLOAD_APART,
+}
 _HYPHEN: Final = "\ufffe"
 
 
 def count(data: bytes) -> Census:
-    """List the lines of a PDF by page; raises the errors of PDFium."""
-    import pypdfium2  # noqa: PLC0415 - takes a tenth of a second to load
-
-    raw = pypdfium2.raw
+    """List the lines of a PDF by page; raises UnreadableDocument."""
     census = Census([], "pages")
-    numbers = {"pictures": 0, "comments": 0, _OUTSIDE: 0}
-    with pypdfium2.PdfDocument(data) as document:
-        document.init_forms()
-        for index in range(len(document)):
-            page = document[index]
-            census.parts.append(_page(raw, document, page, index + 1, numbers))
-            page.close()
-        attached = document.count_attachments()
-    census.left_out("pictures", numbers["pictures"], NOT_RECOGNIZED)
-    census.left_out("comments", numbers["comments"], COMMENTS_LEFT_OUT)
-    census.left_out(_OUTSIDE, numbers[_OUTSIDE], HIDDEN_LEFT_OUT)
-    census.left_out("attachments", attached, UPLOAD_APART)
+    with PdfDocument(data) as reader:
+        counting = _Counting(data)
+        for number in range(1, len(reader) + 1):
+            census.parts.append(counting.page(number, reader))
+        for unread in reader.unread:
+            part = census.parts[unread.page - 1]
+            part.unread = part.unread or unread.reason
+        counting.close()
+    for what, why in _LEFT_OUT.items():
+        census.left_out(what, counting.left_out[what], why)
     return census
 
 
-def _page(raw: Any, document: Any, page: Any, number: int, numbers: dict[str, int]) -> Part:
-    characters = page.get_textpage()
-    text, within = (
-        _joined(each) for each in (characters.get_text_range(), characters.get_text_bounded(*page.get_bbox()))
-    )
-    if len(within.split()) < len(text.split()):
-        numbers[_OUTSIDE] += 1
-        text = within
-    characters.close()
-    part = Part(f"page {number}", [line for line in text.splitlines() if line.strip()])
-    part.texts += _written(raw, document, page, numbers)
-    covered, drawn = 0.0, False
-    width, height = page.get_size()
-    for each in page.get_objects(max_depth=3):
-        if each.type == raw.FPDF_PAGEOBJ_IMAGE:
-            left, bottom, right, top = each.get_bounds()
-            covered += max(0.0, right - left) * max(0.0, top - bottom)
-            numbers["pictures"] += 1
-        drawn = drawn or each.type in (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_SHADING)
-    letters = "".join("".join(part.texts).split())
-    unknown = sum(1 for each in letters if each < " " or each == "\ufffd" or "\ue000" <= each <= "\uf8ff")
-    is_covered = covered >= COVERED * width * height > 0
-    if letters and unknown > len(letters) / 2:
-        part.unread = NO_UNICODE
-    elif is_covered and len(text.split()) < FEW_WORDS:
-        part.unread = ALMOST_A_PICTURE if letters else PICTURE
-    elif not letters and (covered or drawn):
-        part.unread = PICTURE if covered else DRAWN
-    return part
+class _Counting:
+    """Lists the text of pages, and counts what is left out."""
+
+    def __init__(self, data: bytes) -> None:
+        import pypdfium2  # noqa: PLC0415 - takes a tenth of a second to load
+
+        self._raw = pypdfium2.raw
+        self._document = pypdfium2.PdfDocument(data)
+        self._document.init_forms()
+        self.left_out = dict.fromkeys(_LEFT_OUT, 0)
+        self.left_out[_ATTACHMENTS] = self._document.count_attachments()
+
+    def close(self) -> None:
+        self._document.close()
+
+    def page(self, number: int, reader: PdfDocument) -> Part:
+        """List the lines of a page, without those that the reader found to be hidden."""
+        seen = IndexedText()
+        seen.add([reader.text(number)])
+        page = self._document[number - 1]
+        characters = page.get_textpage()
+        lines = [line for line in _joined(characters.get_text_range()).splitlines() if line.strip()]
+        characters.close()
+        part = Part(f"page {number}")
+        for line in [*lines, *self._written(page)]:
+            words = words_of(line)
+            if len(seen.missing(words)) > len(words) / 2:
+                self.left_out[_HIDDEN] += 1
+            else:
+                part.texts.append(line)
+        part.unread = self._unread(page, part)
+        page.close()
+        return part
+
+    def _unread(self, page: Any, part: Part) -> str:
+        """Return why the text of a page is not read, if it shows some; and count its pictures."""
+        raw = self._raw
+        covered, drawn = 0.0, False
+        for each in page.get_objects(max_depth=3):
+            if each.type == raw.FPDF_PAGEOBJ_IMAGE:
+                left, bottom, right, top = each.get_bounds()
+                covered += max(0.0, right - left) * max(0.0, top - bottom)
+                self.left_out[_PICTURES] += 1
+            drawn = drawn or each.type in (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_SHADING)
+        width, height = page.get_size()
+        words = sum(len(text.split()) for text in part.texts)
+        if words == 0:
+            return PICTURE if covered else DRAWN if drawn else ""
+        is_covered = covered >= COVERED * width * height > 0
+        return ALMOST_A_PICTURE if is_covered and words < FEW_WORDS else ""
+
+    def _written(self, page: Any) -> list[str]:
+        """Return the values of the fields of a form, and what was written on the page; comments are counted."""
+        raw, form = self._raw, self._document.formenv
+        texts = []
+        for index in range(raw.FPDFPage_GetAnnotCount(page)):
+            annotation = raw.FPDFPage_GetAnnot(page, index)
+            kind = raw.FPDFAnnot_GetSubtype(annotation)
+            hidden = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
+            if not raw.FPDFAnnot_GetFlags(annotation) & hidden:
+                if kind == raw.FPDF_ANNOT_WIDGET and form:
+                    field = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+                    if field in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX):
+                        texts.append(_string(raw.FPDFAnnot_GetFormFieldValue, form, annotation))
+                elif kind == raw.FPDF_ANNOT_FREETEXT:
+                    texts.append(_string(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
+                self.left_out[_COMMENTS] += kind == raw.FPDF_ANNOT_TEXT
+            raw.FPDFPage_CloseAnnot(annotation)
+        return [line for text in texts for line in text.splitlines() if line.strip()]
 
 
 def _joined(text: str) -> str:
     """Join lines that end with a hyphen as in any text: what follows is the rest of a word."""
     return text.replace(f"{_HYPHEN}\r\n", "").replace(_HYPHEN, "")
-
-
-def _written(raw: Any, document: Any, page: Any, numbers: dict[str, int]) -> list[str]:
-    """Return the values of the fields of a form, and what was written on the page; comments are counted."""
-    texts = []
-    for index in range(raw.FPDFPage_GetAnnotCount(page)):
-        annotation = raw.FPDFPage_GetAnnot(page, index)
-        kind = raw.FPDFAnnot_GetSubtype(annotation)
-        is_hidden = raw.FPDFAnnot_GetFlags(annotation) & (raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW)
-        if is_hidden:
-            pass
-        elif kind == raw.FPDF_ANNOT_WIDGET:
-            form = raw.FPDFAnnot_GetFormFieldType(document.formenv, annotation) if document.formenv else -1
-            if form in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX):
-                texts.append(_string(raw.FPDFAnnot_GetFormFieldValue, document.formenv, annotation))
-        elif kind == raw.FPDF_ANNOT_FREETEXT:
-            texts.append(_string(raw.FPDFAnnot_GetStringValue, annotation, b"Contents"))
-        elif kind == raw.FPDF_ANNOT_TEXT:
-            numbers["comments"] += 1
-        raw.FPDFPage_CloseAnnot(annotation)
-    return [line for text in texts for line in text.splitlines() if line.strip()]
 
 
 def _string(read: Any, *arguments: Any) -> str:

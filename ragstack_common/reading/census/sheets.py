@@ -17,8 +17,8 @@ from ragstack_common.reading.census.parts import (
     Census,
     Part,
 )
+from ragstack_common.reading.number_formats import BUILT_IN
 from ragstack_common.reading.office_package import OfficePackage, local
-from ragstack_common.reading.sheets.number_formats import BUILT_IN
 
 if TYPE_CHECKING:
     import xlrd
