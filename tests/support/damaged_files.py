@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from ragstack_common.reading import rtf
 from ragstack_common.reading.html import pages
 from ragstack_common.reading.sheets import workbooks
 from ragstack_common.reading.word import document
@@ -33,6 +34,7 @@ from tests.support.office_files import (
 READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "docx": document.read,
     "html": pages.read,
+    "rtf": rtf.read,
     "xls": lambda data: workbooks.text(workbooks.XlsWorkbook(data).sheets()),
     "xlsx": lambda data: workbooks.text(workbooks.XlsxWorkbook(data).sheets()),
 }
@@ -43,6 +45,7 @@ VALUES: Final = (
 )  # fmt: skip
 _INTEGERS: Final = (0, 1, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 _TAG: Final = re.compile(rb"<[^<>]*>")
+_WORD: Final = re.compile(rb"\\(?:[a-z]+-?\d*|[^a-z])|[{}]")
 _MAX_DEPTH: Final = 5_000
 
 _CHART: Final = (
@@ -131,7 +134,13 @@ _HTML: Final = (
     b"<math><msup><mi>x</mi><mn>2</mn></msup><mfrac><mn>1</mn><mn>2</mn></mfrac></math><ruby>a<rt>b</ruby><select><option selected>"
     b"o</select><pre>a\n b</pre><svg><text>s</text></svg><template>t</template></body></html>"
 )
-SEEDS: Final[Mapping[str, bytes]] = {"docx": _DOCX, "html": _HTML, "xls": _XLS, "xlsx": _XLSX}
+_RTF: Final = (
+    rb"{\rtf1\ansi\ansicpg1252\uc1\deff0{\fonttbl{\f0\fcharset204 Arial;}{\f1\fcharset2 Symbol;}}{\header h{\field{\*\fldinst PAGE}"
+    rb"{\fldrslt 1}}\par}\titlepg\pard\outlinelevel0 a\'ef\u8364\'80\par\pard{\listtext 1.\tab}\ilvl1 b\chftn{\footnote\chftn n}\par"
+    rb"\trowd\trhdr\clvmgf\cellx500\cellx900\pard\intbl c\cell d\cell\row\trowd\clvmrg\cellx500\cellx900\pard\intbl\cell e\cell\row"
+    rb"\pard{\f1\'b1}{\v v}{\deleted x}{\super 2}{\shp{\*\shpinst{\sp{\sn s}{\sv 1}}{\shptxt t\par}}}{\pict\bin4 {{}}}{\upr{u}{\*\ud{w}}}\par}"
+)
+SEEDS: Final[Mapping[str, bytes]] = {"docx": _DOCX, "html": _HTML, "rtf": _RTF, "xls": _XLS, "xlsx": _XLSX}
 
 
 def damaged(data: bytes, file_format: str, random: Random) -> bytes:
@@ -243,6 +252,15 @@ def _markup(data: bytes, random: Random) -> bytes:
     return data[: each.start()] + written + data[each.end() :]
 
 
+def _control_words(data: bytes, random: Random) -> bytes:
+    words = [*_WORD.finditer(data)]
+    if not words or random.random() < 0.2:
+        return _bytes(data, random)
+    each, other = random.choice(words), random.choice(words)
+    written = random.choice((b"", other[0], other[0] * 100, each[0] + b"-99999", each[0] + b"2147483648", b"{" * 100))
+    return data[: each.start()] + written + data[each.end() :]
+
+
 def _bytes(data: bytes, random: Random) -> bytes:
     if not data:
         return data
@@ -260,4 +278,4 @@ def _bytes(data: bytes, random: Random) -> bytes:
     return data[:at] + random.randbytes(min(8, end - at)) + data[at + min(8, end - at) :]
 
 
-_DAMAGES: Final = {"docx": _archive, "html": _markup, "xls": _records, "xlsx": _archive}
+_DAMAGES: Final = {"docx": _archive, "html": _markup, "rtf": _control_words, "xls": _records, "xlsx": _archive}

@@ -402,7 +402,7 @@ class XlsWorkbook:
 
     def _code(self, key: int) -> str:
         own = self._book.format_map.get(key)
-        return BUILT_IN.get(key) or (own.format_str if own else GENERAL)
+        return BUILT_IN.get(key) or (own.format_str if own else None) or GENERAL
 
     def _formatted(self, value: float, key: int) -> str:
         return shown(value, self._code(key), since_1904=bool(self._book.datemode))

@@ -6,16 +6,15 @@ headers and footers once. Deleted and hidden text and comments are left out.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 from xml.etree.ElementTree import Element
 
-from ragstack_common.reading import drawings, lists, markdown
+from ragstack_common.reading import drawings, lists, markdown, rtf, symbols
 from ragstack_common.reading.html import pages
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.office_package import OfficePackage, whole_number
-from ragstack_common.reading.word import symbols
+from ragstack_common.reading.paragraphs import Paragraph
 from ragstack_common.reading.word.formulas import formula
 from ragstack_common.reading.word.numbering import BULLET, Numbering
 from ragstack_common.reading.word.styles import (
@@ -39,7 +38,6 @@ _PAGE_FIELD: Final = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES|PAGEREF)\b", 
 _CHARACTERS: Final = {"t": "", "tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 """The text of parts of a run; empty for their own."""
 
-_SPACES: Final = re.compile(r"[ \t\u00a0]+")
 _MAX_DEPTH: Final = 200
 _MAX_COLUMNS: Final = 63
 """Columns of a table in Word."""
@@ -55,27 +53,6 @@ def read(data: bytes) -> str:
         UnreadableDocument: It is damaged or hostile.
     """
     return _Document(OfficePackage(data, "docx"), 0).text()
-
-
-@dataclass
-class _Paragraph:
-    """The text of a paragraph in parts that are on the line (0), above (1) or below it (2)."""
-
-    parts: list[tuple[str, int]] = field(default_factory=list)
-
-    def add(self, text: str, place: int = 0) -> None:
-        if not text:
-            return
-        if self.parts and self.parts[-1][1] == place:
-            self.parts[-1] = (self.parts[-1][0] + text, place)
-        else:
-            self.parts.append((text, place))
-
-    def __str__(self) -> str:
-        written = ""
-        for text, place in self.parts:
-            written += (text, markdown.raised(text, written), markdown.lowered(text))[place]
-        return "\n".join(_SPACES.sub(" ", line).strip() for line in written.split("\n")).strip("\n")
 
 
 class _Document:
@@ -101,7 +78,7 @@ class _Document:
         self._boxes: list[Element] = []
         self._drawn = Blocks()
         self._in_cells = 0
-        self._carried = _Paragraph()
+        self._carried = Paragraph()
         self._part = self._main
         self._depth = 0
 
@@ -164,7 +141,7 @@ class _Document:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise RecursionError
-        around, self._carried = self._carried, _Paragraph()
+        around, self._carried = self._carried, Paragraph()
         for each in _blocks_of(parent):
             if each.tag == "p":
                 self._write_paragraph(each, blocks)
@@ -190,7 +167,7 @@ class _Document:
         is_joined = mark is not None and (mark.find("del") is not None or mark.find("moveFrom") is not None)
         if is_joined or (frame is not None and frame.get("dropCap", "none") != "none"):
             return  # the next paragraph continues it
-        text, self._carried = str(self._carried), _Paragraph()
+        text, self._carried = str(self._carried), Paragraph()
         level, number, place = self._kind(properties)
         label = self._numbering.next(number, place) if number else ""  # an empty paragraph has a number, too
         if not text.strip():
@@ -224,7 +201,7 @@ class _Document:
                 place = list_level(val(own.find("ilvl")), place or 0)
         return level if level != BODY_TEXT else None, number if number != "0" else None, place or 0
 
-    def _read_runs(self, parent: Element, paragraph: _Paragraph) -> None:
+    def _read_runs(self, parent: Element, paragraph: Paragraph) -> None:
         """Add the visible text of runs to a paragraph."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
@@ -241,7 +218,7 @@ class _Document:
                 self._read_runs(each, paragraph)
         self._depth -= 1
 
-    def _read_run(self, run: Element, paragraph: _Paragraph) -> None:
+    def _read_run(self, run: Element, paragraph: Paragraph) -> None:
         properties = run.find("rPr")
         style = val(properties.find("rStyle")) if properties is not None else None
         hidden, place = flag(properties, "vanish"), vertical_place(properties)
@@ -251,7 +228,7 @@ class _Document:
         for each in run:
             self._read_run_part(each, paragraph, hidden=bool(hidden), place=place or 0)
 
-    def _read_run_part(self, each: Element, paragraph: _Paragraph, *, hidden: bool, place: int) -> None:
+    def _read_run_part(self, each: Element, paragraph: Paragraph, *, hidden: bool, place: int) -> None:
         name = each.tag
         if name == "fldChar":
             self._read_field(each, paragraph)
@@ -262,7 +239,7 @@ class _Document:
         elif name in _CHARACTERS:
             paragraph.add(_CHARACTERS[name] or each.text or "", place)
         elif name in ("sym", "ruby"):
-            paragraph.add(self._ruby(each) if name == "ruby" else symbols.character(each), place)
+            paragraph.add(self._ruby(each) if name == "ruby" else symbols.of_symbol(each), place)
         elif name in ("footnoteReference", "endnoteReference"):
             self._refer(each, name.removesuffix("Reference"), paragraph)
         elif name == "AlternateContent":
@@ -273,7 +250,7 @@ class _Document:
 
     def _ruby(self, element: Element) -> str:
         """Return a text with its reading in parentheses."""
-        base, reading = _Paragraph(), _Paragraph()
+        base, reading = Paragraph(), Paragraph()
         for name, into in (("rubyBase", base), ("rt", reading)):
             if (found := element.find(name)) is not None:
                 self._read_runs(found, into)
@@ -287,7 +264,7 @@ class _Document:
         state, code = opened
         return state == "code" or self._is_number_of_page(code)
 
-    def _read_field(self, each: Element, paragraph: _Paragraph) -> None:
+    def _read_field(self, each: Element, paragraph: Paragraph) -> None:
         kind = each.get("fldCharType")
         if kind == "begin":
             if len(self._fields) > _MAX_DEPTH:
@@ -302,7 +279,7 @@ class _Document:
         elif kind == "end" and self._fields:
             self._fields.pop()
 
-    def _refer(self, each: Element, kind: str, paragraph: _Paragraph) -> None:
+    def _refer(self, each: Element, kind: str, paragraph: Paragraph) -> None:
         """Add the number of a note, and keep the note for the end of the section."""
         own = each.get("id", "")
         if own not in self._notes[kind]:
@@ -382,6 +359,8 @@ class _Document:
             blocks.written(pages.read(data).text)
         elif name.endswith(".docx") and self._level < _MAX_LEVEL:
             blocks.written(_Document(OfficePackage(data, "docx"), self._level + 1).text())
+        elif name.endswith(".rtf"):
+            blocks.written(rtf.read(data))
         elif name.endswith(".txt"):
             blocks.paragraph(data.decode("utf-8-sig", "replace"))
 

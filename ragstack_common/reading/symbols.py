@@ -30,13 +30,17 @@ _SURROGATES: Final = 0xD800
 """The first code that is no character; those of private use follow."""
 
 
-def character(symbol: Element) -> str:
-    """Return the Unicode character that a symbol's font draws; empty if it is unknown."""
+def of_symbol(symbol: Element) -> str:
+    """Return the character of a symbol in a Word document; empty if it is unknown."""
     found = _CODE.fullmatch(symbol.get("char", ""))
-    name, code = symbol.get("font", "").lower(), int(found[0], 16) if found else 0
+    return character(symbol.get("font", ""), int(found[0], 16) if found else 0)
+
+
+def character(font: str, code: int) -> str:
+    """Return the Unicode character that a font draws for a code of up to 16 bits; empty if it is unknown."""
+    name, low = font.lower(), code & 0xFF
     if name.startswith("wingdings"):
-        return _WINGDINGS.get(code & 0xFF, "")
+        return _WINGDINGS.get(low, "")
     if name == "symbol":
-        low = code & 0xFF
         return _SYMBOL.get(low, chr(low) if low in _PRINTABLE else "")
     return chr(code) if 0 < code < _SURROGATES else ""
