@@ -40,8 +40,9 @@ MAX_PNG_BYTES: Final = 1_000_000
 """Bytes of a picture without loss. Photographs take more, and are compressed."""
 
 _LAYERS: Final = b"/OCProperties"
-_COMPRESSED: Final = re.compile(rb"/ObjStm\b[^>]{0,300}>>\s*stream\r?\n")
-_MAX_COMPRESSED_BYTES: Final = 16 * 1024**2
+_COMPRESSED: Final = re.compile(rb"obj\s*<<([^>]{0,200}/ObjStm\b[^>]{0,200})>>\s*stream\r?\n")
+_LENGTH: Final = re.compile(rb"/Length\s+(\d+)(?!\s+\d+\s+R)")
+_MAX_COMPRESSED_BYTES: Final = 1024**2
 _FORM_IN_LAYER: Final = re.compile(rb"/OC\s+\d")
 """Entry of a form that belongs to a layer; dictionaries of forms are not compressed."""
 
@@ -192,8 +193,10 @@ class PdfDocument:
             except self._pdfium.PdfiumError:
                 raise UnreadableDocument(DAMAGED.format("pdf", f"page {number}")) from None
             with closing(characters):
-                shown = as_read(raw, characters, visible(raw, characters, cut))
-                yield characters, shown, cleaned(paragraphs(raw, characters, shown))
+                # The functions of PDFium take its own handle faster.
+                handle = characters.raw
+                shown = as_read(raw, handle, visible(raw, handle, characters.get_text_range(), cut))
+                yield handle, shown, cleaned(paragraphs(raw, handle, shown))
 
     @contextmanager
     def _page(self, number: int) -> Iterator[Any]:
@@ -229,9 +232,10 @@ def _has_layers(data: bytes) -> bool:
     if _LAYERS in data:
         return True
     for found in _COMPRESSED.finditer(data):
-        stream = memoryview(data)[found.end() :]
+        length = _LENGTH.search(found[1])
+        end = found.end() + (int(length[1]) if length else _MAX_COMPRESSED_BYTES)
         try:
-            if _LAYERS in zlib.decompressobj().decompress(stream, _MAX_COMPRESSED_BYTES):
+            if _LAYERS in zlib.decompressobj().decompress(data[found.end() : end], 16 * _MAX_COMPRESSED_BYTES):
                 return True
         except zlib.error:  # encrypted
             return True

@@ -88,7 +88,7 @@ class Drawing:
         box = Rectangle(*page.get_bbox())
         self._page_size = (box.right - box.left) * (box.top - box.bottom)
         self._least = min(LEAST_SIZE, (box.right - box.left) * LEAST_SIZE / 595)
-        objects = (raw.FPDFPage_GetObject(page, index) for index in range(raw.FPDFPage_CountObjects(page)))
+        objects = (raw.FPDFPage_GetObject(page.raw, index) for index in range(raw.FPDFPage_CountObjects(page)))
         self._add(objects, None, box, is_doubtful=False)
 
     def _add(

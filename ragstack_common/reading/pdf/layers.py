@@ -30,7 +30,7 @@ def layers(raw: Any, page: Any, drawing: Drawing) -> Iterator[Mapping[int, Recta
 
     def letters() -> Letters:
         with closing(page.get_textpage()) as characters:
-            return letters_of(raw, characters)
+            return letters_of(raw, characters.raw)
 
     on_others = set(map(id, overlays(drawing, texts, letters)))
     above = [text for text in texts if id(text) in on_others]

@@ -43,10 +43,11 @@ def as_read(raw: Any, characters: Any, shown: Visible) -> Visible:
     and the parts of an Indic letter apart from each other; PDFium takes these for reversed words and for spaces.
     """
     places = _Places(raw, characters, shown)
-    if shown.is_listed and RIGHT_TO_LEFT.search(shown.text):
+    has_others = shown.is_listed and not shown.text.isascii()
+    if has_others and RIGHT_TO_LEFT.search(shown.text):
         shown = _right_to_left(places, shown)
         places = _Places(raw, characters, shown)
-    if shown.is_listed and _INDIC_GAP.search(shown.text):
+    if has_others and _INDIC_GAP.search(shown.text):
         shown = _without_gaps_in_words(places, shown)
         places = _Places(raw, characters, shown)
     return _with_raised_digits(places, shown)

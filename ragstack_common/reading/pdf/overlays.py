@@ -62,7 +62,7 @@ def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Lett
 def letters_of(raw: Any, characters: Any) -> Letters:
     """Return the rectangles of the letters in PDFium's list of characters."""
     found: dict[int, list[Rectangle]] = {}
-    for index in range(characters.count_chars()):
+    for index in range(raw.FPDFText_CountChars(characters)):
         drawn = raw.FPDFText_GetTextObject(characters, index)
         if drawn and not chr(raw.FPDFText_GetUnicode(characters, index)).isspace():
             found.setdefault(addressof(drawn.contents), []).append(rectangles(raw, characters, index)[0])
@@ -94,7 +94,10 @@ def _of_one_line(parts: list[list[Text]]) -> Iterator[_Pair]:
         return
     parts.sort(key=lambda texts: sum(text.box.right - text.box.left for text in texts))
     *others, longest = parts
+    left, right = longest[0].box.left, longest[-1].box.right
     for texts in others:
+        if texts[-1].box.right <= left or right <= texts[0].box.left:
+            continue
         height = max(text.box.height() for text in texts)
         if sum(_common_width(text.box, longest) for text in texts) > LEAST_LENGTH * height:
             yield texts, longest

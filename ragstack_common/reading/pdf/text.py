@@ -24,6 +24,9 @@ _LINE_END_HYPHEN: Final = re.compile(
 )
 """A hyphen at the end of a line within a word or a number. PDFium knows only the one of ASCII, and joins its lines."""
 
+_MARKS: Final = (HYPHEN, "\u2010", "\u00ad", "-\n", "-\r")
+"""Most pages have none of these, and need no search."""
+
 _COMPOUND: Final = re.compile("[^\\W\\d_]+(?:[-\u2010\u00ad][^\\W\\d_]+)+")
 _BEFORE: Final = re.compile("[\\w\u2010\u00ad-]*$")
 _AFTER: Final = re.compile("[\\w\u2010\u00ad-]*")
@@ -98,6 +101,8 @@ def cleaned(text: str) -> str:
 
 def hyphens(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """Yield the hyphens at the ends of lines within words and numbers, with what is read for each."""
+    if not any(mark in text for mark in _MARKS):
+        return
     compounds: set[str] | None = None
     for found in _LINE_END_HYPHEN.finditer(text):
         if compounds is None:

@@ -44,7 +44,7 @@ def without_unmapped(raw: Any, characters: Any, text: str, index: Callable[[int]
         text: The text of a page.
         index: Returns where a character of the text is in that list.
     """
-    private = {found.start() for found in _PRIVATE.finditer(text)}
+    private = set() if text.isascii() else {found.start() for found in _PRIVATE.finditer(text)}
     bullets = {found.start(1) for found in _PRIVATE_BULLET.finditer(text)} if private else set()
     private -= bullets
     unmapped = _unmapped(raw, characters, text, index) - bullets | private

@@ -36,16 +36,16 @@ class Visible(NamedTuple):
     unread: int = 0
 
 
-def visible(raw: Any, characters: Any, cut: Mapping[int, Rectangle]) -> Visible:
+def visible(raw: Any, characters: Any, text: str, cut: Mapping[int, Rectangle]) -> Visible:
     """Return the characters that PDFium lists, without those that are not shown or have no meaning.
 
     Args:
         raw: PDFium.
         characters: Its list of characters.
+        text: Its text of them.
         cut: The addresses of the texts of which only a part is shown, with that part.
     """
-    text: str = characters.get_text_range()
-    is_listed = len(text) == characters.count_chars()
+    is_listed = len(text) == raw.FPDFText_CountChars(characters)
     units: Sequence[int] = range(len(text) + 1)
     if len(text.encode("utf-16-le", "surrogatepass")) > 2 * len(text):
         units = list(accumulate((2 if character > "\uffff" else 1 for character in text), initial=0))
@@ -98,13 +98,11 @@ def _cut_off(
 def _with_unknown(raw: Any, characters: Any, text: str, units: Sequence[int]) -> str:
     """Tell glyphs whose character the font does not name, such as ligatures, from hyphens at the end of a line."""
 
-    def shown(character: str, unit: int) -> str:
-        if character != HYPHEN:
-            return character
-        index = raw.FPDFText_GetCharIndexFromTextIndex(characters, unit)
+    def shown(found: re.Match[str]) -> str:
+        index = raw.FPDFText_GetCharIndexFromTextIndex(characters, units[found.start()])
         return HYPHEN if raw.FPDFText_GetUnicode(characters, index) == CODE_OF_HYPHEN else UNKNOWN
 
-    return "".join(map(shown, text, units))
+    return re.sub(HYPHEN, shown, text)
 
 
 def _without_gaps(text: str, places: Sequence[int]) -> list[int]:
