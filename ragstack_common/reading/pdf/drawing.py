@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from ctypes import byref, c_float, c_int, c_uint, c_ulong, c_ushort, sizeof
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from ragstack_common.reading.pdf.geometry import Matrix, Rectangle
@@ -26,6 +27,15 @@ CONTRAST: Final = 0x20
 
 MOST_DEPTH: Final = 12
 """Forms in forms; PDFium itself does not draw more."""
+
+MOST_AREAS: Final = 200
+"""Areas below a text that are looked at; if there are more, it is doubtful."""
+
+MOST_COMPARISONS: Final = 1_000_000
+"""Texts that are compared with what is drawn over them: on drawings with more, texts count as not covered."""
+
+MOST_SEGMENTS: Final = 500
+"""Lines and curves of a clipping path: a longer one counts as the whole page."""
 
 Colour = tuple[int, int, int]
 
@@ -83,6 +93,7 @@ class Drawing:
         self._part_refs = [byref(part) for part in self._parts]
         self._unpainted = (raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP)
         self._areas: list[_Area] = []
+        self._comparisons = 0
         self._colours: set[Colour] = set()
         self._by_height: list[tuple[float, int]] = []
         box = Rectangle(*page.get_bbox())
@@ -149,14 +160,19 @@ class Drawing:
         self._areas.append(_Area(box, colour))
         if colour:
             self._colours.add(colour)
+        self._cover(box, is_scan=kind == raw.FPDF_PAGEOBJ_IMAGE and box.area() > self._page_size / 2)
+
+    def _cover(self, box: Rectangle, *, is_scan: bool) -> None:
+        """Doubt the texts below an area. Some programs put recognized text below the picture of the page."""
         for number in range(len(self._by_height), len(self.texts)):
             insort(self._by_height, (self.texts[number].box.bottom + self.texts[number].box.top, number))
-        is_scan = kind == raw.FPDF_PAGEOBJ_IMAGE and box.area() > self._page_size / 2
         begin = bisect_left(self._by_height, (2 * box.bottom, -1))
         end = bisect_right(self._by_height, (2 * box.top, len(self.texts)))
+        self._comparisons += end - begin
+        if self._comparisons > MOST_COMPARISONS:
+            return
         for _, number in self._by_height[begin:end]:
             text = self.texts[number]
-            # Some programs put recognized text below the picture of the page.
             if not is_scan and box.has_centre(text.box):
                 text.is_doubtful = True
             elif is_scan and not text.is_painted and box.has_centre(text.box):
@@ -164,14 +180,16 @@ class Drawing:
 
     def _may_be_unseen(self, handle: Any, box: Rectangle, *, is_painted: bool) -> bool:
         if not is_painted:
-            return not any(area.colour is None and area.box.has_centre(box) for area in self._areas)
+            areas = islice(reversed(self._areas), MOST_AREAS)
+            return not any(area.colour is None and area.box.has_centre(box) for area in areas)
         colour, opacity = self._colour(handle)
         if opacity < LEAST_OPACITY:
             return True
         is_light = min(colour) >= LIGHT
         if not is_light and colour not in self._colours:
             return False
-        ground = next((area for area in reversed(self._areas) if area.box.has_centre(box)), None)
+        areas = islice(reversed(self._areas), MOST_AREAS)
+        ground = next((area for area in areas if area.box.has_centre(box)), None)
         if ground is None or ground.colour is None:
             return is_light
         return max(abs(one - other) for one, other in zip(colour, ground.colour, strict=True)) < CONTRAST
@@ -191,11 +209,11 @@ class Drawing:
         """Return the part of a region that is in the clipping path of an object, or in the rectangle around it."""
         raw = self._raw
         path = raw.FPDFPageObj_GetClipPath(handle)
-        count = raw.FPDFClipPath_CountPaths(path)
-        for number in range(count):
+        for number in range(raw.FPDFClipPath_CountPaths(path)):
             x, y, *_ = self._sides
             points = []
-            for index in range(raw.FPDFClipPath_CountPathSegments(path, number)):
+            segments = raw.FPDFClipPath_CountPathSegments(path, number)
+            for index in range(segments if segments <= MOST_SEGMENTS else 0):
                 segment = raw.FPDFClipPath_GetPathSegment(path, number, index)
                 raw.FPDFPathSegment_GetPoint(segment, *self._side_refs[:2])
                 points.append((x.value, y.value))

@@ -95,23 +95,25 @@ def _of_one_line(parts: list[list[Text]]) -> Iterator[_Pair]:
     parts.sort(key=lambda texts: sum(text.box.right - text.box.left for text in texts))
     *others, longest = parts
     left, right = longest[0].box.left, longest[-1].box.right
+    starts = [text.box.left for text in longest]
     for texts in others:
         if texts[-1].box.right <= left or right <= texts[0].box.left:
             continue
         height = max(text.box.height() for text in texts)
-        if sum(_common_width(text.box, longest) for text in texts) > LEAST_LENGTH * height:
+        if sum(_common_width(text.box, longest, starts) for text in texts) > LEAST_LENGTH * height:
             yield texts, longest
 
 
-def _common_width(box: Rectangle, others: Sequence[Text]) -> float:
-    """Return the width that a text has in common with others; 0 if it is a copy of one of them."""
+def _common_width(box: Rectangle, line: Sequence[Text], starts: Sequence[float]) -> float:
+    """Return the width that a text has in common with a line; 0 if it is a copy of a part of it."""
     near = TWIN * box.height()
     width = 0.0
-    for other in others:
-        if all(abs(one - two) <= near for one, two in zip(box, other.box, strict=True)):
+    for number in range(max(0, bisect_left(starts, box.left) - 1), bisect_right(starts, box.right)):
+        other = line[number].box
+        if all(abs(one - two) <= near for one, two in zip(box, other, strict=True)):
             return 0.0
-        if other.box.is_level_with(box):
-            width += max(0.0, min(box.right, other.box.right) - max(box.left, other.box.left))
+        if other.is_level_with(box):
+            width += max(0.0, min(box.right, other.right) - max(box.left, other.left))
     return width
 
 
@@ -142,11 +144,14 @@ def _high(drawing: Drawing, written: Sequence[Text], high: Sequence[int]) -> Ite
 
 def _lies_on(letters: Letters, above: Sequence[Text], below: Sequence[Text]) -> bool:
     """Whether letters lie on others."""
-    others = [box for text in below for box in letters.get(addressof(text.handle.contents), ())]
+    others = sorted((box.bottom, box) for text in below for box in letters.get(addressof(text.handle.contents), ()))
+    highest = max((box.height() for _, box in others), default=0.0)
     lying = 0
     for text in above:
         for box in letters.get(addressof(text.handle.contents), ()):
-            near = (other for other in others if box.meets(other))
+            begin = bisect_left(others, (box.bottom - highest,))
+            end = bisect_right(others, (box.top, box))
+            near = (other for _, other in others[begin:end] if box.meets(other))
             lying += any(box.meeting(other).area() > LEAST_COVERED * min(box.area(), other.area()) for other in near)
             if lying == LEAST_LETTERS:
                 return True

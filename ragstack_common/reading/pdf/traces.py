@@ -81,8 +81,13 @@ class _Pixels(NamedTuple):
     def has_ink(self, place: Box) -> bool:
         """Whether not all pixels there have the same colour."""
         rows = self.rows(place)
-        parts = [set().union(*(row[part::4] for row in rows)) for part in range(3)]
-        return any(max(values, default=0) - min(values, default=0) >= LEAST_DIFFERENCE for values in parts)
+        paper = rows[0][:4] if rows else b""
+        plain = paper * (len(rows[0]) // 4) if rows else b""
+        return any(
+            max(abs(value - paper[index % 4]) for index, value in enumerate(row)) >= LEAST_DIFFERENCE
+            for row in rows
+            if row != plain
+        )
 
     def rows(self, place: Box) -> list[bytes]:
         """Return the pixels there."""

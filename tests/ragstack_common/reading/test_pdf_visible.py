@@ -172,3 +172,20 @@ def test_places_of_a_stamp_and_of_the_text_below_it_are_right() -> None:
 def test_doubled_letters_accents_and_initials_are_no_stamps(content: str) -> None:
     assert "\n\n\n" not in text_of(page(content))
     assert text_of(page(content)).count("text") <= 1
+
+
+def test_reading_a_page_does_not_change_its_picture() -> None:
+    clipped = "q 0 0 9 9 re W n" + SEEN + " Q"
+    data = page(line(700, WORDS, apart=True), "BT /F 12 Tf 80 702 Td (DRAFT COPY) Tj ET", clipped)
+
+    with PdfDocument(data) as document:
+        before = document.picture(1)
+        assert document.text(1) == document.text(1)
+        assert document.picture(1) == before
+
+
+def test_a_page_with_thousands_of_overlapping_texts_is_read() -> None:
+    places = [(number % 401, number % 703) for number in range(3000)]
+    many = [f"1 g {x} {y} 9 9 re f 0 g" + written(x, y, "abc") for x, y in places]
+
+    assert "abc" in text_of(page(*many))
