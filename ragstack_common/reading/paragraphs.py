@@ -13,19 +13,19 @@ _SPACES: Final = re.compile(r"[ \t\u00a0]+")
 class Paragraph:
     """The text of a paragraph in parts that are on the line (0), above (1) or below it (2)."""
 
-    parts: list[tuple[str, int]] = field(default_factory=list)
+    _parts: list[tuple[list[str], int]] = field(default_factory=list)
 
     def add(self, text: str, place: int = 0) -> None:
         """Add text."""
         if not text:
             return
-        if self.parts and self.parts[-1][1] == place:
-            self.parts[-1] = (self.parts[-1][0] + text, place)
-        else:
-            self.parts.append((text, place))
+        if not self._parts or self._parts[-1][1] != place:
+            self._parts.append(([], place))
+        self._parts[-1][0].append(text)
 
     def __str__(self) -> str:
         written = ""
-        for text, place in self.parts:
+        for pieces, place in self._parts:
+            text = "".join(pieces)
             written += (text, markdown.raised(text, written), markdown.lowered(text))[place]
         return "\n".join(_SPACES.sub(" ", line).strip() for line in written.split("\n")).strip("\n")

@@ -8,7 +8,7 @@ Source: Rich Text Format Specification 1.9.1, Microsoft, 2008.
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -42,7 +42,10 @@ _OPTIONAL_READ: Final = frozenset({"shpinst", "fldinst", "nesttableprops", "moMa
 _PARTS_OF_FORMULAS: Final = {"mden": "/", "msup": "^", "msub": "_", "mrad": "√"}
 """What is written before a part: 1/2 is not 12."""
 
-_AROUND: Final = re.compile("(?:header|footer)[lrf]?")
+_STORIES: Final = frozenset(
+    {"footnote", "shptxt"} | {kind + which for kind in ("header", "footer") for which in ("", *"lrf")}
+)
+_DESTINATIONS: Final = frozenset({"fldinst", "fonttbl", "listtext", "pntext", "upr"})
 _MACHINES: Final = {"mac": "mac-roman", "pc": "cp437", "pca": "cp850"}
 _PAGE_FIELD: Final = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES|PAGEREF)\b", re.IGNORECASE)
 _CHARSETS: Final[Mapping[int, str]] = {
@@ -57,6 +60,30 @@ _SAME_EDGE_TWIPS: Final = 60
 _MAX_CELLS: Final = 1_000_000
 _MAX_GROUPS: Final = 10_000
 _LEVELS: Final = 9
+
+
+_CHANGES: Final[Mapping[str, Callable[[int | None], dict[str, Any]]]] = {
+    "v": lambda number: {"is_hidden": number != 0},
+    "deleted": lambda number: {"is_deleted": number != 0},
+    "super": lambda number: {"place": int(number != 0)},
+    "sub": lambda number: {"place": 2 * (number != 0)},
+    "nosupersub": lambda _: {"place": 0},
+    "uc": lambda number: {"unicode_skip": max(0, min(number or 0, 100))},
+    "f": lambda number: {"font": number},
+    "pard": lambda _: {"level": None, "in_table": False, "list_level": 0},
+    "outlinelevel": lambda number: {"level": (number or 0) + 1 if number in range(_LEVELS) else None},
+    "intbl": lambda number: {"in_table": number != 0},
+    "ilvl": lambda number: {"list_level": number if number in range(_LEVELS) else 0},
+}
+"""What control words change of how text and paragraphs are read, by their number."""
+
+_READ: Final = frozenset({
+    "ansicpg", "cell", "cellx", "chftn", "clvmrg", "cpg", "deff", "fcharset", "fldrslt", "plain", "row", "sectd",
+    "titlepg", "trhdr", "trowd", "u", "ud",
+}).union(
+    _BREAKS, _CHANGES, _CHARACTERS, _DESTINATIONS, _MACHINES, _OPTIONAL_READ, _PARTS_OF_FORMULAS, _SKIPPED, _STORIES
+)  # fmt: skip
+"""All control words that are read; most others are about the look of the text."""
 
 
 def read(data: bytes) -> str:
@@ -286,6 +313,8 @@ class _Reader:
 
     def _control(self, word: str, number: int | None) -> None:
         is_optional, self._is_optional = self._is_optional, False
+        if word not in _READ and not is_optional:
+            return
         if self._enters(word, is_optional=is_optional) or self._state.destination == "skipped":
             return
         if self._state.destination == "fonttbl":
@@ -313,14 +342,14 @@ class _Reader:
             return False
         elif word in _SKIPPED or (is_optional and word not in _OPTIONAL_READ):
             self._state = replace(state, destination="skipped")
-        elif word in ("fonttbl", "upr", "fldinst", "listtext", "pntext"):
+        elif word in _DESTINATIONS:
             self._state = replace(state, destination=word)
             self._field_code = "" if word == "fldinst" else self._field_code
         elif word == "fldrslt":
             is_around = state.story is not None and state.story.kind.startswith(("header", "footer"))
             if is_around and _PAGE_FIELD.match(self._field_code):
                 self._state = replace(state, destination="skipped")
-        elif word in ("footnote", "shptxt") or _AROUND.fullmatch(word):
+        elif word in _STORIES:
             label, self._label = self._label, ""
             self._state = replace(state, story=_Story(word, label=label), destination="body", in_table=False)
         else:
@@ -329,24 +358,10 @@ class _Reader:
 
     def _changes_state(self, word: str, number: int | None) -> bool:
         """Change how text and paragraphs are read; return whether the word does that."""
-        is_on = number != 0
-        level = number + 1 if number is not None and 0 <= number < _LEVELS else None
-        changes: dict[str, dict[str, Any]] = {
-            "v": {"is_hidden": is_on},
-            "deleted": {"is_deleted": is_on},
-            "super": {"place": int(is_on)},
-            "sub": {"place": 2 * is_on},
-            "nosupersub": {"place": 0},
-            "uc": {"unicode_skip": max(0, min(number or 0, 100))},
-            "f": {"font": number},
-            "plain": {"is_hidden": False, "is_deleted": False, "place": 0, "font": self._default_font},
-            "pard": {"level": None, "in_table": False, "list_level": 0},
-            "outlinelevel": {"level": level},
-            "intbl": {"in_table": is_on},
-            "ilvl": {"list_level": (level or 1) - 1},
-        }
-        if word in changes:
-            self._state = replace(self._state, **changes[word])
+        if change := _CHANGES.get(word):
+            self._state = replace(self._state, **change(number))
+        elif word == "plain":
+            self._state = replace(self._state, is_hidden=False, is_deleted=False, place=0, font=self._default_font)
         elif word == "ansicpg":
             self._encoding = known(f"cp{number}") or self._encoding
         elif word in _MACHINES:
