@@ -191,12 +191,12 @@ class XlsxWorkbook:
         number = 0
         for element in self._package.elements(part):
             tag = local(element.tag)
-            if tag == "col" and element.get("hidden") in ("1", "true"):
+            if tag == "col" and _is_hidden(element, "width"):
                 first, last = (max(1, min(whole_number(element.get(end), 1), _COLUMNS)) for end in ("min", "max"))
                 is_hidden[first : last + 1] = b"\1" * (last + 1 - first)
             elif tag == "row":
                 number = whole_number(element.get("r"), number + 1)
-                is_shown = is_filtered or element.get("hidden") not in ("1", "true")
+                is_shown = is_filtered or not _is_hidden(element, "ht")
                 cells = merged.fill(number, self._cells(element)) if is_shown else {}
                 visible = {
                     column: value for column, value in cells.items() if column > _COLUMNS or not is_hidden[column]
@@ -271,6 +271,11 @@ class XlsxWorkbook:
                 links = self._package.links(link.target)
                 for each in drawings.drawn(self._package.root(link.target)):
                     drawings.write(each, self._package, links, blocks)
+
+
+def _is_hidden(element: ET.Element, size: str) -> bool:
+    """Whether a row or column is hidden, or has no height or width, as some programs write it."""
+    return element.get("hidden") in ("1", "true") or element.get(size) in ("0", "0.0")
 
 
 def _rich_text(element: ET.Element) -> str:

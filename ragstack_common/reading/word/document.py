@@ -75,6 +75,9 @@ class _Document:
         self._fields: list[list[str]] = []
         """Open fields, the innermost last: ``code`` or ``result``, and the code."""
 
+        self._look: tuple[bool | None, int | None] = (None, None)
+        """Of the current paragraph's style."""
+
         self._boxes: list[Element] = []
         self._drawn = Blocks()
         self._in_cells = 0
@@ -162,12 +165,15 @@ class _Document:
     def _write_paragraph(self, paragraph: Element, blocks: Blocks) -> None:
         properties = paragraph.find("pPr")
         mark = properties.find("rPr") if properties is not None else None
+        self._look = self._look_of(self._style_of(properties))
         self._read_runs(paragraph, self._carried)
         frame = properties.find("framePr") if properties is not None else None
         is_joined = mark is not None and (mark.find("del") is not None or mark.find("moveFrom") is not None)
         if is_joined or (frame is not None and frame.get("dropCap", "none") != "none"):
             return  # the next paragraph continues it
         text, self._carried = str(self._carried), Paragraph()
+        if not text.strip() and flag(mark, "vanish"):
+            return  # a hidden paragraph has no number
         level, number, place = self._kind(properties)
         label = self._numbering.next(number, place) if number else ""  # an empty paragraph has a number, too
         if not text.strip():
@@ -182,7 +188,7 @@ class _Document:
 
     def _kind(self, properties: Element | None) -> tuple[int | None, str | None, int]:
         """Return the level of a heading, and the list of a paragraph with its level in it."""
-        style = (val(properties.find("pStyle")) if properties is not None else None) or self._styles.default
+        style = self._style_of(properties)
         level = number = place = None
         if style not in self._styles and (named := _HEADING_ID.match(style or "")):  # a file without its styles
             level = int(named[1] or 1)
@@ -221,12 +227,25 @@ class _Document:
     def _read_run(self, run: Element, paragraph: Paragraph) -> None:
         properties = run.find("rPr")
         style = val(properties.find("rStyle")) if properties is not None else None
-        hidden, place = flag(properties, "vanish"), vertical_place(properties)
+        own = (flag(properties, "vanish"), vertical_place(properties))
+        hidden, place = (
+            next((each for each in found if each is not None), None)
+            for found in zip(own, self._look_of(style), self._look, strict=True)
+        )
+        for each in run:
+            self._read_run_part(each, paragraph, hidden=bool(hidden), place=place or 0)
+
+    def _style_of(self, properties: Element | None) -> str | None:
+        return (val(properties.find("pStyle")) if properties is not None else None) or self._styles.default
+
+    def _look_of(self, style: str | None) -> tuple[bool | None, int | None]:
+        """Return whether a style hides its characters, and where it places them; None for what it does not say."""
+        hidden: bool | None = None
+        place: int | None = None
         for _, found in self._styles.chain(style):
             hidden = found.is_hidden if hidden is None else hidden
             place = found.place if place is None else place
-        for each in run:
-            self._read_run_part(each, paragraph, hidden=bool(hidden), place=place or 0)
+        return hidden, place
 
     def _read_run_part(self, each: Element, paragraph: Paragraph, *, hidden: bool, place: int) -> None:
         name = each.tag

@@ -67,6 +67,26 @@ def test_all_runs_that_are_shown_are_read_and_no_others(runs: str, text: str) ->
     assert read(docx(f"<w:p>{runs}</w:p>")) == text
 
 
+def test_styles_of_paragraphs_can_hide_them() -> None:
+    styles = (
+        '<w:style w:type="paragraph" w:styleId="Z"><w:name w:val="z-Top of Form"/><w:rPr><w:vanish/></w:rPr></w:style>'
+        '<w:style w:type="character" w:styleId="Seen"><w:rPr><w:vanish w:val="0"/></w:rPr></w:style>'
+    )
+    body = p("secret", r("seen", '<w:rStyle w:val="Seen"/>'), style="Z") + p(
+        r("word", '<w:vanish w:val="0"/>'), style="Z"
+    )
+
+    assert read(docx(body, {"styles": ("styles", styles)})) == "seen\n\nword"
+
+
+def test_a_hidden_paragraph_has_no_number() -> None:
+    hidden = p(
+        r("secret", "<w:vanish/>"), properties='<w:numPr><w:numId w:val="1"/></w:numPr><w:rPr><w:vanish/></w:rPr>'
+    )
+
+    assert read(docx(item("a") + hidden + item("b"), {"numbering": ("numbering", LEGAL)})) == "1. a\n2. b"
+
+
 def test_a_box_to_check_says_whether_it_is_checked() -> None:
     field = '<w:r><w:fldChar w:fldCharType="begin"><w:ffData><w:checkBox><w:checked w:val="{}"/></w:checkBox></w:ffData></w:fldChar></w:r>'
     end = '<w:r><w:fldChar w:fldCharType="end"/></w:r>'

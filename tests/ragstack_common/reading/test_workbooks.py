@@ -100,6 +100,14 @@ def test_hidden_rows_columns_and_sheets_are_left_out() -> None:
     assert table(data) == ["| a | c |", "| --- | --- |", "| 1 | 3 |"]
 
 
+def test_rows_and_columns_without_a_size_are_left_out() -> None:
+    shown = '<cols><col min="2" max="2" width="0" customWidth="1"/></cols>' + rows(
+        ["a", "secret1"], ["secret2", "x"]
+    ).replace('<row r="2">', '<row r="2" ht="0" customHeight="1">')
+
+    assert table(xlsx({"S": shown})) == ["| a |", "| --- |"]
+
+
 def test_rows_that_a_filter_hides_are_read() -> None:
     filtered = rows(["a"], [1], [2]).replace('<row r="2">', '<row r="2" hidden="1">')
     data = xlsx({"S": filtered + '<autoFilter ref="A1:A3"><filterColumn colId="0"/></autoFilter>'})
