@@ -81,6 +81,7 @@ class Drawing:
     Attributes:
         texts: Those that may be seen.
         outside: Those that are outside of the page or of their clipping path, or have no size.
+        rotation: Degrees by which the page is shown turned to the right.
     """
 
     def __init__(self, raw: Any, page: Any, *, has_layers: bool, has_hidden_forms: bool) -> None:
@@ -94,13 +95,19 @@ class Drawing:
         self._unpainted = (raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP)
         self._areas: list[_Area] = []
         self._comparisons = 0
+        self.rotation = page.get_rotation()
         self._colours: set[Colour] = set()
         self._by_height: list[tuple[float, int]] = []
         box = Rectangle(*page.get_bbox())
-        self._page_size = (box.right - box.left) * (box.top - box.bottom)
+        page_size = box.area()
         self._least = min(LEAST_SIZE, (box.right - box.left) * LEAST_SIZE / 595)
         objects = (raw.FPDFPage_GetObject(page.raw, index) for index in range(raw.FPDFPage_CountObjects(page)))
+        self._pictures: list[tuple[Rectangle, int]] = []
         self._add(objects, None, box, is_doubtful=False)
+        # Some programs put recognized text below the picture of the page.
+        is_scan = sum(picture.area() for picture, _ in self._pictures) > page_size / 2
+        for picture, count in self._pictures:
+            self._cover(picture, count, is_scan=is_scan)
 
     def _add(
         self, objects: Iterator[Any], within: Matrix | None, region: Rectangle, depth: int = 0, *, is_doubtful: bool
@@ -160,23 +167,24 @@ class Drawing:
         self._areas.append(_Area(box, colour))
         if colour:
             self._colours.add(colour)
-        self._cover(box, is_scan=kind == raw.FPDF_PAGEOBJ_IMAGE and box.area() > self._page_size / 2)
+        if kind == raw.FPDF_PAGEOBJ_IMAGE:
+            self._pictures.append((box, len(self.texts)))
+        else:
+            self._cover(box, len(self.texts), is_scan=False)
 
-    def _cover(self, box: Rectangle, *, is_scan: bool) -> None:
-        """Doubt the texts below an area. Some programs put recognized text below the picture of the page."""
+    def _cover(self, box: Rectangle, count: int, *, is_scan: bool) -> None:
+        """Doubt those of the first texts that are below an area."""
         for number in range(len(self._by_height), len(self.texts)):
             insort(self._by_height, (self.texts[number].box.bottom + self.texts[number].box.top, number))
         begin = bisect_left(self._by_height, (2 * box.bottom, -1))
-        end = bisect_right(self._by_height, (2 * box.top, len(self.texts)))
+        end = bisect_right(self._by_height, (2 * box.top, count))
         self._comparisons += end - begin
         if self._comparisons > MOST_COMPARISONS:
             return
         for _, number in self._by_height[begin:end]:
             text = self.texts[number]
-            if not is_scan and box.has_centre(text.box):
-                text.is_doubtful = True
-            elif is_scan and not text.is_painted and box.has_centre(text.box):
-                text.is_doubtful = False
+            if number < count and box.has_centre(text.box):
+                text.is_doubtful = text.is_doubtful and text.is_painted if is_scan else True
 
     def _may_be_unseen(self, handle: Any, box: Rectangle, *, is_painted: bool) -> bool:
         if not is_painted:

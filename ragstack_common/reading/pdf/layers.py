@@ -32,9 +32,9 @@ def layers(raw: Any, page: Any, drawing: Drawing) -> Iterator[Mapping[int, Recta
         with closing(page.get_textpage()) as characters:
             return letters_of(raw, characters.raw)
 
-    on_others = set(map(id, overlays(drawing, texts, letters)))
-    above = [text for text in texts if id(text) in on_others]
-    below = [text for text in texts if id(text) not in on_others]
+    on_others = {addressof(handle.contents) for handle in overlays(drawing, texts, letters)}
+    above = [text for text in texts if addressof(text.handle.contents) in on_others] if on_others else []
+    below = [text for text in texts if addressof(text.handle.contents) not in on_others] if on_others else texts
     cut = {addressof(text.handle.contents): text.box for text in texts if _is_cut(text)}
     if below:
         _activate(raw, [text.handle for text in above], active=False)

@@ -8,6 +8,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import addressof
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 from typing import Any, Final
@@ -38,8 +39,16 @@ Letters = Mapping[int, Sequence[Rectangle]]
 """The rectangles of the letters of texts, by the addresses of these."""
 
 
-def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Letters]) -> list[Text]:
-    """Return those of the texts that lie on others.
+_TURNS: Final[Mapping[int, Callable[[Rectangle], Rectangle]]] = {
+    90: lambda box: Rectangle(box.bottom, -box.right, box.top, -box.left),
+    180: lambda box: Rectangle(-box.right, -box.top, -box.left, -box.bottom),
+    270: lambda box: Rectangle(-box.top, box.left, -box.bottom, box.right),
+}
+"""Rectangles of pages that are shown turned to the right by some degrees, as they are shown."""
+
+
+def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Letters]) -> list[Any]:
+    """Return PDFium's objects of those texts that lie on others.
 
     Args:
         drawing: The page.
@@ -49,6 +58,9 @@ def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Lett
     written = [text for text in texts if text.box.left < text.box.right and text.box.bottom < text.box.top]
     if not written:
         return []
+    turn = _TURNS.get(drawing.rotation)
+    if turn:
+        written = [replace(text, box=turn(text.box)) for text in written]
     usual = median(text.box.height() for text in written)
     high = [number for number, text in enumerate(written) if text.box.height() > LARGER * usual]
     usual_ones = [text for text in written if text.box.height() <= LARGER * usual]
@@ -56,7 +68,9 @@ def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Lett
     if not doubtful:
         return []
     found = letters()
-    return [text for above, below in doubtful if _lies_on(found, above, below) for text in above]
+    if turn:
+        found = {address: [turn(box) for box in boxes] for address, boxes in found.items()}
+    return [text.handle for above, below in doubtful if _lies_on(found, above, below) for text in above]
 
 
 def letters_of(raw: Any, characters: Any) -> Letters:

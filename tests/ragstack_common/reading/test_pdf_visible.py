@@ -76,6 +76,7 @@ def form(content: str, entries: bytes = b"") -> bytes:
         "q 200 0 0 30 60 670 cm /P Do Q" + written(72, 680, "also", before="1 g"),
         "q 595 0 0 842 0 0 cm /P Do Q" + written(72, 680, "also", before="3 Tr"),
         written(72, 680, "also") + " q 595 0 0 842 0 0 cm /P Do Q",
+        written(72, 680, "also") + " q 595 0 0 400 0 442 cm /P Do Q q 595 0 0 400 0 42 cm /P Do Q",
         written(72, 680, "also") + " /M gs 1 1 0 rg 60 670 200 30 re f",
         written(72, 680, "also") + " 60 670 200 30 re S",
         "0.5 g" + written(72, 680, "also") + " 0 g 60 600 200 70 re f",
@@ -145,6 +146,23 @@ def test_a_stamp_on_text_is_read_apart(stamp: str, place: int, apart: bool) -> N
     lines = [found_line.split() for found_line in found.splitlines() if found_line]
     assert lines.count(["DRAFT", "COPY"]) == 1
     assert [word for words in lines for word in words if words != ["DRAFT", "COPY"]] == 4 * WORDS
+
+
+@pytest.mark.parametrize("rotation", [90, 180, 270])
+@pytest.mark.parametrize(
+    "stamp", ["BT /F 12 Tf 80 672 Td (DRAFT COPY) Tj ET", "BT /F 40 Tf 70 670 Td (DRAFT COPY) Tj ET"]
+)
+def test_a_stamp_on_a_turned_page_is_read_apart(rotation: int, stamp: str) -> None:
+    turned = {90: "0 1 -1 0 842 0 cm", 180: "-1 0 0 -1 842 842 cm", 270: "0 -1 1 0 0 842 cm"}[rotation]
+    lines = [line(700 - 14 * number, WORDS, apart=True) for number in range(4)]
+    data = page(
+        f"q {turned}", *lines[:3], stamp, lines[3], "Q", entries=b"/MediaBox [0 0 842 842] /Rotate %d" % rotation
+    )
+
+    found = [found_line.split() for found_line in text_of(data).splitlines() if found_line]
+
+    assert found.count(["DRAFT", "COPY"]) == 1
+    assert sorted(word for words in found for word in words if words != ["DRAFT", "COPY"]) == sorted(4 * WORDS)
 
 
 def test_places_of_a_stamp_and_of_the_text_below_it_are_right() -> None:
