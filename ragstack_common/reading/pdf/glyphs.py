@@ -48,6 +48,8 @@ class Glyphs:
             return bool(code == CODE_OF_HYPHEN)
         if character in (UNKNOWN, BULLET):
             return True
+        if character in "⁻₋":
+            return code in (ord("-"), ord("\u2212"))
         character = character.translate(ON_THE_LINE)
         if character in MIRRORED:
             return chr(code) in MIRRORED

@@ -12,10 +12,12 @@ from ragstack_common.reading.pdf.bidi import RIGHT_TO_LEFT, is_from_right, mirro
 from ragstack_common.reading.pdf.geometry import rectangles
 from ragstack_common.reading.pdf.visible import Visible
 
-_RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LOWERED: Final = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_RAISED: Final = str.maketrans("0123456789+\u2212-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
+_LOWERED: Final = str.maketrans("0123456789+\u2212-", "₀₁₂₃₄₅₆₇₈₉₊₋₋")
 ON_THE_LINE: Final = {other: digit for digits in (_RAISED, _LOWERED) for digit, other in digits.items()}
 _NUMBER: Final = re.compile("[0-9]+")
+_BESIDE_THE_LINE: Final = re.compile("[0-9+,\u2212-]+")
+"""The rest of several numbers of notes, or a sign and its number."""
 _INDIC_GAP: Final = re.compile("(?<=[\u0900-\u0dff]) (?=[\u0900-\u0dff])")
 _LINE_OR_END: Final = re.compile(r"[^\r\n]+|[\r\n]+")
 LAM: Final = "\u0644"
@@ -164,7 +166,8 @@ def _with_raised_digits(places: "_Places", shown: Visible) -> Visible:
         on_line = beside if beside < len(text) and not text[beside].isspace() else begin
         if len({places.size(place) for place in {begin, end - 1, on_line}}) == 1:
             continue
-        for place in range(begin, end):
+        rest = _BESIDE_THE_LINE.match(text, end)
+        for place in range(begin, rest.end() if rest else end):
             if place != on_line and (digits := places.moved(place, on_line)):
                 moved[place] = text[place].translate(digits)
             else:

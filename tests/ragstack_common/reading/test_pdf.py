@@ -173,6 +173,10 @@ def boxed(data: bytes, quoted: str) -> int:
         (b"BT /F 12 Tf 72 700 Td (H) Tj /F 7 Tf -3 Ts (2) Tj /F 12 Tf 0 Ts (O) Tj ET", "H₂O"),
         (b"BT /F 7 Tf 5 Ts 72 700 Td (3) Tj /F 12 Tf 0 Ts (We) Tj ET", "³We"),
         (b"BT /F 12 Tf 72 700 Td (1998) Tj /F 10 Tf (2011) Tj ET", "19982011"),
+        (b"BT /F 12 Tf 72 700 Td (10) Tj /F 7 Tf 5 Ts (-3) Tj /F 12 Tf 0 Ts ( m) Tj ET", "10⁻³ m"),
+        (b"BT /F 12 Tf 72 700 Td (Ca) Tj /F 7 Tf 5 Ts (2+) Tj ET", "Ca²⁺"),
+        (b"BT /F 12 Tf 72 700 Td (word) Tj /F 7 Tf 5 Ts (1,2) Tj /F 12 Tf 0 Ts (, more) Tj ET", "word¹,², more"),
+        (b"BT /F 12 Tf 72 700 Td (28) Tj /F 7 Tf 5 Ts (3) Tj /F 12 Tf 0 Ts (.5-6) Tj ET", "28³.5-6"),
     ],
 )
 def test_digits_above_and_below_the_line_are_apart_from_those_on_it(content: bytes, shown: str) -> None:
