@@ -39,6 +39,9 @@ Of 247 texts of 20 bytes in legacy encodings, it refuses 7 that would be read ri
 wrong; of 363 with 200 bytes, one and two of 5.
 """
 
+_OF_PYTHON: Final = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
+"""Codecs that no file names, and that would read something else than it shows."""
+
 _MAX_CONTROLS: Final = 0.02
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 
@@ -53,7 +56,10 @@ def known(charset: str) -> str | None:
     """Return Python's name of a charset; ISO 8859-1 is read as Windows-1252, as browsers do. None if it is unknown."""
     try:
         name = codecs.lookup(charset.strip()).name
-    except LookupError:
+        "".encode(name)
+    except (LookupError, ValueError):  # base64 is a codec of Python, but not of text
+        return None
+    if name in _OF_PYTHON:
         return None
     return {"iso8859-1": "cp1252", "ascii": "cp1252", "shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030"}.get(
         name, name

@@ -72,12 +72,14 @@ def read(data: bytes, charset: str | None = None) -> Page:
 
 
 def declared_charset(data: bytes) -> str | None:
-    """Return the charset that a page names; not one of 16 bits, in which its name could not be read."""
+    """Return the charset that a page names; not one in which its name could not be read."""
     found = _CHARSET_DECLARED.search(data[:_BEGINNING])
     if found is None:
         return None
     charset = known((found[1] or found[2]).decode())
-    return "utf-8" if charset and charset.startswith(("utf-16", "utf-32")) else charset
+    if charset is None or charset.startswith(("utf-16", "utf-32")):
+        return "utf-8" if charset else None
+    return charset if b"<meta".decode(charset, "replace") == "<meta" else None
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """Text files are read in their encoding, or not at all."""
 
+from encodings.aliases import aliases
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,3 +59,18 @@ def test_utf_8_that_was_cut_or_has_a_wrong_byte_stays_utf_8(place: int) -> None:
 def test_bytes_that_are_no_text_are_refused() -> None:
     with pytest.raises(UnreadableDocument, match="is not text"):
         decoded(bytes(range(32)) * 40)
+
+
+@given(st.binary(max_size=200), st.sampled_from(sorted({*aliases, *aliases.values()})))
+def test_any_bytes_are_read_or_refused_whatever_their_charset(data: bytes, charset: str) -> None:
+    try:
+        assert isinstance(decoded(data, charset_of(f"text/plain; charset={charset}")), str)
+    except UnreadableDocument as error:
+        assert str(error).endswith(".")  # noqa: PT017 - both are right
+
+
+@pytest.mark.parametrize(
+    "charset", ["base64", "quoted-printable", "rot13", "zip", "idna", "punycode", "unicode_escape", "undefined", "x"]
+)
+def test_a_codec_that_is_not_of_text_is_no_charset(charset: str) -> None:
+    assert charset_of(f"text/plain; charset={charset}") is None

@@ -213,6 +213,9 @@ def test_a_table_that_arranges_the_page_is_not_a_table() -> None:
         ("<meta charset=iso-8859-1><p>señor".encode("latin-1"), None),
         ('<?xml version="1.0" encoding="windows-1252"?><p>señor'.encode("latin-1"), None),
         ("<p>señor".encode("utf-16"), "cp1252"),
+        ("<meta charset=utf-16><p>señor".encode(), None),
+        ("<meta charset=base64><p>señor".encode(), None),
+        ("<meta charset=cp037><p>señor".encode(), None),
     ],
 )
 def test_a_page_is_read_in_its_encoding(data: bytes, charset: str | None) -> None:
