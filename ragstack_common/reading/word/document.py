@@ -4,6 +4,7 @@ All visible text is read in order: of text boxes, fields, notes, content control
 headers and footers once. Deleted and hidden text and comments are left out.
 """
 
+import email
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -11,6 +12,7 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from ragstack_common.reading import drawings, lists, markdown, rtf, symbols
+from ragstack_common.reading.encodings import known
 from ragstack_common.reading.html import pages
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.office_package import OfficePackage, whole_number
@@ -374,8 +376,12 @@ class _Document:
             return
         data = b"".join(self._package.blocks(link.target))
         name = link.target.lower()
-        if name.endswith((".htm", ".html", ".xhtml", ".mht", ".mhtml")):
+        if name.endswith((".htm", ".html", ".xhtml")):
             blocks.written(pages.read(data).text)
+        elif name.endswith((".mht", ".mhtml")):
+            for part in email.message_from_bytes(data).walk():
+                if part.get_content_type() == "text/html" and isinstance(html := part.get_payload(decode=True), bytes):
+                    blocks.written(pages.read(html, known(part.get_content_charset("utf-8"))).text)
         elif name.endswith(".docx") and self._level < _MAX_LEVEL:
             blocks.written(_Document(OfficePackage(data, "docx"), self._level + 1).text())
         elif name.endswith(".rtf"):

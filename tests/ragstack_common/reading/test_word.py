@@ -222,3 +222,14 @@ def test_a_file_within_the_document_is_read_in_its_place() -> None:
     )
 
     assert read(data) == "Before.\n\nIn between.\n\nAfter."
+
+
+def test_a_web_archive_within_the_document_is_decoded() -> None:
+    archive = (
+        b'MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary="x"\r\n\r\n--x\r\nContent-Type: text/html; charset="utf-8"\r\n'
+        b'Content-Transfer-Encoding: quoted-printable\r\n\r\n<p class=3D"a">In be=\r\ntween: 5=C2=A0=E2=82=AC.</p>\r\n--x\r\n'
+        b"Content-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\nAAAA\r\n--x--\r\n"
+    )
+    data = docx('<w:altChunk r:id="c1"/>', files={"c1": ("aFChunk", "afchunk.mht", archive)})
+
+    assert read(data) == "In between: 5 €."
