@@ -6,7 +6,8 @@ the document is INDEXED, PARTIALLY_INDEXED or FAILED by what was found.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from botocore.exceptions import ClientError
 
@@ -48,6 +49,12 @@ MAX_LOOKUPS: Final = 40
 MAX_FRUITLESS: Final = 3
 """Lookups in a row without a new chunk, after which all chunks are known."""
 
+SMALL_BYTES: Final = 64 * 1024
+"""Bytes of documents whose chunks are looked up together."""
+
+ANY_TEXT: Final = "text"
+"""A query for all chunks of a document, whatever they have."""
+
 EXAMPLE_CHARACTERS: Final = 80
 
 PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
@@ -57,6 +64,40 @@ _CHANGED: Final = frozenset({"404", "412", "NoSuchKey", "NoSuchVersion", "Precon
 Counts = Callable[[bytes, str, str | None, str | None], Census]
 """Counts what a file has, given its format, the charset of its object, and the column of the text if the rows of a CSV
 file are records; raises UnreadableDocument."""
+
+
+@dataclass
+class _Work:
+    """A document to compare.
+
+    Attributes:
+        comparison: None before it was counted, or if it cannot be.
+        unreadable: Why it cannot be counted.
+        pages: Pages on which chunks begin.
+    """
+
+    message: QueueMessage
+    request: Compare
+    record: DocumentRecord
+    comparison: Comparison | None = None
+    unreadable: str | None = None
+    pages: set[int] = field(default_factory=set)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the message is about the document's operation, and the operation has not ended."""
+        operation = self.record.operation
+        return self.record.is_followed and operation is not None and operation.id == self.request.operation
+
+    @property
+    def is_searchable(self) -> bool:
+        """Whether the knowledge base says that the index has it."""
+        return OUTCOMES[str(self.request.answer)] is not Status.FAILED
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its chunks can be looked up together with those of others."""
+        return self.is_current and not self.record.again and self.record.observed.size <= SMALL_BYTES
 
 
 class ReceiptService:
@@ -74,47 +115,54 @@ class ReceiptService:
             The ids of the messages to redeliver: there was no time, a service did not answer, or the index may not be
             ready.
         """
+        try:
+            works = self._works(messages)
+            self._look_up_together([work for work in works if work.is_small], seconds_left)
+        except CALL_ERRORS as error:
+            LOGGER.warning("%d documents will be compared again: %s", len(messages), error)
+            for message in messages:
+                self._services.receipts_queue.give_back(message)
+            return [message.message_id for message in messages]
         again = []
-        for message in messages:
-            if seconds_left() < SECONDS_FOR_ONE:
-                self._services.receipts_queue.give_back(message, 0)
-                again.append(message.message_id)
-                continue
+        for work in works:
+            later: float | None = None
             try:
-                request = read_compare(message.body)
+                later = 0.0 if seconds_left() < SECONDS_FOR_ONE else self._process(work)
+            except CALL_ERRORS as error:
+                LOGGER.warning("%s will be compared again: %s", work.request.uri, error)
+                self._services.receipts_queue.give_back(work.message)
+                again.append(work.message.message_id)
+            if later is not None:
+                self._services.receipts_queue.give_back(work.message, later)
+                again.append(work.message.message_id)
+        return again
+
+    def _works(self, messages: Sequence[QueueMessage]) -> list[_Work]:
+        requests: list[tuple[QueueMessage, Compare]] = []
+        for message in messages:
+            try:
+                requests.append((message, read_compare(message.body)))
             except InvalidDocumentError as error:
                 LOGGER.error("message %s goes to the dead-letter queue: %s", message.message_id, error)
                 self._services.dead_letters.send([DeadLetter(message.body, str(error))])
-                continue
-            try:
-                later = self._process(request, is_redelivered=message.receives > 1)
-            except CALL_ERRORS as error:
-                LOGGER.warning("%s will be compared again: %s", request.uri, error)
-                self._services.receipts_queue.give_back(message)
-                again.append(message.message_id)
-            else:
-                if later is not None:
-                    self._services.receipts_queue.give_back(message, later)
-                    again.append(message.message_id)
-        return again
+        records = self._services.registry.read(request.uri for _, request in requests)
+        return [_Work(message, request, records[request.uri]) for message, request in requests]
 
-    def _process(self, request: Compare, *, is_redelivered: bool) -> float | None:
+    def _process(self, work: _Work) -> float | None:
         """Compare a document and record the result; returns after how many seconds to try again, or None."""
-        record = self._services.registry.read([request.uri])[request.uri]
-        if record.operation is None or record.operation.id != request.operation:
-            return None
-        if not record.is_followed:
-            if is_redelivered:
+        record, answer = work.record, work.request.answer
+        if not work.is_current:
+            if work.message.receives > 1 and record.operation and record.operation.id == work.request.operation:
                 self._repeat(record)
             return None
         now = self._services.clock()
-        receipt = None if record.again else self._receipt(record, request.answer)
+        receipt = None if record.again else self._receipt(work)
         if receipt is None:
             after, then = put_back(record, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
-        elif (later := self._wait(receipt, request.answer)) is not None:
+        elif (later := self._wait(receipt, answer)) is not None:
             return later
         else:
-            after, then = compared(record, request.answer, receipt, now)
+            after, then = compared(record, answer, receipt, now)
         change = RecordChange(record, after)
         if self._services.registry.write([change]):
             return 0.0  # usually an event said that the document changed
@@ -143,21 +191,50 @@ class ReceiptService:
         left = answer.updated_at.timestamp() + self._services.settings.receipt_wait_seconds - self._services.clock()
         return left if left > 0 else None
 
-    def _receipt(self, record: DocumentRecord, answer: DocumentStatus) -> Receipt | None:
-        """Compare a document with the index; None if the object changed."""
-        is_searchable = OUTCOMES[str(answer)] is not Status.FAILED
-        place = self._services.knowledge_bases.of_uri(record.uri)
-        now = self._services.clock()
+    def _look_up_together(self, works: Sequence[_Work], seconds_left: Callable[[], float]) -> None:
+        """Count small documents, and look up their chunks in one call for each knowledge base.
+
+        Calls are few, and searches need them too. A document with more chunks is looked up again by itself.
+        """
+        together: dict[KnowledgeBaseIds, dict[str, _Work]] = {}
+        for work in works:
+            if seconds_left() >= SECONDS_FOR_ONE:
+                self._count(work)
+                if work.comparison is not None and work.is_searchable:
+                    place = self._services.knowledge_bases.of_uri(work.record.uri)
+                    together.setdefault(place, {})[work.record.uri] = work
+        for place, by_uri in together.items():
+            query = next(iter(by_uri.values())).comparison
+            assert query is not None
+            for found in self._lookup(place, [*by_uri], query.first_text[:QUERY_CHARACTERS] or ANY_TEXT):
+                of_document = by_uri.get(found.uri)
+                if of_document is not None and of_document.comparison is not None:
+                    of_document.comparison.add([found.text])
+                    of_document.pages |= found.pages
+
+    def _count(self, work: _Work) -> None:
+        """Count what the file of a document has. The comparison stays None if the object changed."""
         try:
-            census = self._census(record)
+            census = self._census(work.record)
         except UnreadableDocument as error:
-            first = self._lookup(place, record.uri, "text") if is_searchable else []
-            return Receipt(now, READERS, len(first), unreadable=str(error))
-        if census is None:
+            work.unreadable = str(error)
+        else:
+            work.comparison = None if census is None else Comparison(census)
+
+    def _receipt(self, work: _Work) -> Receipt | None:
+        """Compare a document with the index; None if the object changed."""
+        if work.comparison is None and work.unreadable is None:
+            self._count(work)
+        place, now = self._services.knowledge_bases.of_uri(work.record.uri), self._services.clock()
+        if work.unreadable is not None:
+            found = self._lookup(place, [work.record.uri], ANY_TEXT) if work.is_searchable else []
+            chunks = sum(1 for each in found if each.text.strip())
+            return Receipt(now, READERS, chunks, unreadable=work.unreadable)
+        if work.comparison is None:
             return None
-        comparison = Comparison(census)
-        pages = self._look_up(comparison, place, record.uri) if is_searchable else set()
-        return to_receipt(comparison, pages, now)
+        if work.is_searchable:
+            self._look_up(work.comparison, place, work)
+        return to_receipt(work.comparison, work.pages, now)
 
     def _census(self, record: DocumentRecord) -> Census | None:
         bucket, key = split_uri(record.uri)
@@ -180,44 +257,51 @@ class ReceiptService:
         records = parse_sidecar(answer["Body"].read()).records
         return None if records is None else records.content
 
-    def _look_up(self, comparison: Comparison, place: KnowledgeBaseIds, uri: str) -> set[int]:
-        """Look for the words of a file until all are found or known to be missing; returns the pages with chunks."""
-        query = comparison.next_query(QUERY_CHARACTERS) or "text"
-        pages: set[int] = set()
+    def _look_up(self, comparison: Comparison, place: KnowledgeBaseIds, work: _Work) -> None:
+        """Look for the words of a file until all are found or known to be missing."""
+        query = comparison.next_query(QUERY_CHARACTERS)
+        if query is None and not len(comparison.index):
+            query = ANY_TEXT  # a file without text, of which the index may have some
         fruitless = 0
         for _ in range(MAX_LOOKUPS):
-            results = self._lookup(place, uri, query)
-            fruitless = 0 if comparison.add(text for text, _ in results) else fruitless + 1
-            pages |= {page for text, page in results if page is not None and text.strip()}
-            following = comparison.next_query(QUERY_CHARACTERS)
-            while following is not None and fruitless >= MAX_FRUITLESS:
-                following = comparison.next_query(QUERY_CHARACTERS)
-            if following is None:
-                break
-            query = following
-        else:
+            if query is None:
+                return
+            found = self._lookup(place, [work.record.uri], query)
+            fruitless = 0 if comparison.add(each.text for each in found) else fruitless + 1
+            work.pages.update(*(each.pages for each in found))
+            query = comparison.next_query(QUERY_CHARACTERS)
+            while query is not None and fruitless >= MAX_FRUITLESS:
+                query = comparison.next_query(QUERY_CHARACTERS)
+        if query is not None:
             comparison.leave_last()
-        return pages
 
-    def _lookup(self, place: KnowledgeBaseIds, uri: str, query: str) -> list[tuple[str, int | None]]:
-        """Return the texts of the chunks of a document that are most like a query, and the pages they begin on."""
-        configuration: Any = {
-            "vectorSearchConfiguration": {
-                "numberOfResults": CHUNKS_PER_LOOKUP,
-                "filter": {"equals": {"key": SOURCE_URI_KEY, "value": uri}},
-            }
+    def _lookup(self, place: KnowledgeBaseIds, uris: Sequence[str], query: str) -> list["_Found"]:
+        """Return the chunks of documents that are most like a query."""
+        condition = {
+            "in" if len(uris) > 1 else "equals": {"key": SOURCE_URI_KEY, "value": uris if len(uris) > 1 else uris[0]}
         }
+        configuration: Any = {"vectorSearchConfiguration": {"numberOfResults": CHUNKS_PER_LOOKUP, "filter": condition}}
+        self._services.lookups.wait("retrieve")
         answer = self._runtime.retrieve(
             knowledgeBaseId=place.id, retrievalQuery={"text": query}, retrievalConfiguration=configuration
         )
-        return [
-            (each["content"].get("text", ""), _page(each.get("metadata", {}))) for each in answer["retrievalResults"]
-        ]
+        return [_Found.of(each, uris) for each in answer["retrievalResults"]]
 
 
-def _page(metadata: Any) -> int | None:
-    page = metadata.get(PAGE_KEY)
-    return int(page) if isinstance(page, int | float) else None
+class _Found(NamedTuple):
+    """A chunk, its document, and the page that it begins on if it has words, or none."""
+
+    text: str
+    uri: str
+    pages: frozenset[int]
+
+    @classmethod
+    def of(cls, result: Any, uris: Sequence[str]) -> Self:
+        """Read a result of Retrieve for documents with these URIs."""
+        metadata, text = result.get("metadata", {}), result["content"].get("text", "")
+        page = metadata.get(PAGE_KEY)
+        pages = frozenset({int(page)}) if isinstance(page, int | float) and text.strip() else frozenset[int]()
+        return cls(text, uris[0] if len(uris) == 1 else str(metadata.get(SOURCE_URI_KEY)), pages)
 
 
 def to_receipt(comparison: Comparison, pages: set[int], now: float) -> Receipt:

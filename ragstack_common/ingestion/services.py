@@ -52,6 +52,7 @@ class Services:
         table = settings.registry_table
         rate = CallRate(dynamodb, table, settings.calls_per_second, clock=clock, sleep=sleep)
         self.settings = settings
+        self.lookups = CallRate(dynamodb, table, settings.lookups_per_second, clock=clock, sleep=sleep)
         self.knowledge_bases = KnowledgeBases.of(settings, policy)
         self.metrics = metrics
         self.clock = clock

@@ -110,6 +110,13 @@ class IngestionSettings(PathSettings):
         le=MAX_DELAY_SECONDS,
         description="delay of the first status check",
     )
+    lookups_per_second: float = Field(
+        8.0,
+        validation_alias="RECEIPT_LOOKUPS_PER_SECOND",
+        ge=0.1,
+        le=10_000,
+        description="Retrieve calls of the function receipts: leave the rest of your quota, by default 20, to searches",
+    )
     receipt_wait_seconds: float = Field(
         60.0,
         ge=0,

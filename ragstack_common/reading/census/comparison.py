@@ -157,6 +157,11 @@ class Comparison:
         """Number of words and numbers in the file."""
         return sum(window.words for window in self._windows) + sum(len(part.numbers) for part in self.census.parts)
 
+    @property
+    def first_text(self) -> str:
+        """The beginning of the file's text; empty if it has none."""
+        return " ".join(self._texts(self._windows[0])) if self._windows else ""
+
     def add(self, chunks: Iterable[str]) -> bool:
         """Add the chunks of the last lookup; returns whether one was new."""
         return self.index.add(chunks)

@@ -27,6 +27,7 @@ from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.settings.ingestion import IngestionSettings
+from ragstack_common.settings.names import SOURCE_URI_KEY
 from tests.support.aws_service import AwsService, Fault, aws_service
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 from tests.support.pdf_files import pages, text
@@ -49,7 +50,9 @@ class Comparing:
     sqs: Any
     sums: dict[str, float]
 
-    def indexed(self, body: bytes, answer: DocumentStatus | None = None, key: str = KEY) -> QueueMessage:
+    def indexed(
+        self, body: bytes, answer: DocumentStatus | None = None, key: str = KEY, name: str = "message-1"
+    ) -> QueueMessage:
         """Put a document that the knowledge base is done with, and return the message about it."""
         self.s3.put_object(Bucket=BUCKET, Key=key, Body=body)
         observed = Observation.from_head(self.s3.head_object(Bucket=BUCKET, Key=key))
@@ -59,7 +62,7 @@ class Comparing:
         change = RecordChange(before, lifecycle.accepted(claimed, NOW))
         assert not self.services.registry.write([change])
         said = answer or DocumentStatus("INDEXED", None, datetime.fromtimestamp(NOW - 3600, UTC))
-        return QueueMessage("message-1", compare(change.written, said), 1)
+        return QueueMessage(name, compare(change.written, said), 1)
 
     def answer(self, *chunks: str) -> None:
         self.runtime.program("Retrieve", {"retrievalResults": [{"content": {"text": text}} for text in chunks]})
@@ -195,6 +198,30 @@ def test_missing_text_is_looked_for_again_until_the_index_had_its_time(comparing
     comparing.answer("# Leave\n\nTwenty-seven days.")
     assert comparing.process(message) == []
     assert comparing.record().status is Status.INDEXED
+
+
+def test_small_documents_are_looked_up_together(comparing: Comparing) -> None:
+    """Only one of which something is missing is looked up again by itself."""
+    texts = {f"{number}.md": f"Rule {number}: leave has {number * 7 + 3} days." for number in range(10)}
+    chunks = {f"s3://{BUCKET}/{key}": text for key, text in texts.items()}
+    chunks[f"s3://{BUCKET}/3.md"] = "Something else"
+
+    def found(asked: dict[str, Any]) -> dict[str, Any]:
+        [(operator, condition)] = asked["retrievalConfiguration"]["vectorSearchConfiguration"]["filter"].items()
+        uris = condition["value"] if operator == "in" else [condition["value"]]
+        return {
+            "retrievalResults": [{"content": {"text": chunks[uri]}, "metadata": {SOURCE_URI_KEY: uri}} for uri in uris]
+        }
+
+    comparing.runtime.program("Retrieve", found)
+    messages = [comparing.indexed(text.encode(), key=key, name=key) for key, text in texts.items()]
+
+    assert comparing.process(*messages) == []
+
+    states = {key: comparing.record(key).status for key in texts}
+    assert states.pop("3.md") is Status.WAITING
+    assert set(states.values()) == {Status.INDEXED}
+    assert len(comparing.runtime.asked("Retrieve")) == 2
 
 
 def test_a_document_that_changed_meanwhile_is_checked_again(comparing: Comparing) -> None:
