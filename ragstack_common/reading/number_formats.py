@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import Final
 
@@ -186,11 +186,11 @@ class _Section:
     condition: tuple[str, float] | None
     language: int
 
-    @property
+    @cached_property
     def general(self) -> bool:
         return any(kind == "general" for kind, _ in self.parts)
 
-    @property
+    @cached_property
     def is_date(self) -> bool:
         return any(kind in ("date", "seconds", "elapsed") for kind, _ in self.parts)
 

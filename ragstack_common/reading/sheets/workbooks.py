@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
@@ -240,8 +241,11 @@ class XlsxWorkbook:
             inline = next((each for each in element if local(each.tag) == "is"), None)
             written = "" if inline is None else _rich_text(inline)
         else:
-            value = next((each.text for each in element if local(each.tag) == "v"), None)
-            if value is None:
+            for child in element:
+                if local(child.tag) == "v" and child.text is not None:
+                    value = child.text
+                    break
+            else:
                 return ""
             if kind == "b":
                 return "TRUE" if value.strip() in ("1", "true") else "FALSE"
@@ -301,6 +305,7 @@ def _unescaped(written: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), written) if "_x" in written else written
 
 
+@cache
 def _column(letters: str) -> int:
     number = 0
     for letter in letters:
