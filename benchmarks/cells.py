@@ -59,7 +59,7 @@ def main() -> None:
     chosen = parser.parse_args()
     if shutil.which("soffice") is None:
         sys.exit("soffice is missing: see --help")
-    console = Console(width=140)
+    console = Console(width=180)
     with tempfile.TemporaryDirectory(prefix="ragstack-cells-") as folder:
         environment = chosen.environment or Path(folder, "environment")
         missing = installed(environment, console)
