@@ -77,6 +77,9 @@ class Styles:
     def __init__(self, document: JustHTML) -> None:
         self._declared: dict[int, _Declared] = defaultdict(_Declared)
         self._left = _MAX_MATCHES
+        self._complete: set[int] = set()
+        """Elements whose own styles were added to those of the rules."""
+
         self._text_is: dict[int, tuple[bool, bool]] = {}
         """Whether the text of an element is hidden, and whether it has no size."""
 
@@ -131,11 +134,12 @@ class Styles:
 
     def _of(self, node: Element) -> _Declared:
         style = node.attrs.get("style")
-        if not style:
+        if not style or id(node) in self._complete:
             return self._declared.get(id(node)) or _NOTHING
-        declared = _Declared(dict(self._declared[id(node)].values)) if id(node) in self._declared else _Declared()
+        declared = self._declared[id(node)]
         for name, value, important in _declarations(style):
             declared.add(name, value, (_INLINE_STYLE + important, 0))
+        self._complete.add(id(node))
         return declared
 
     def _apply(self, rules: "list[_Rule]", document: JustHTML) -> None:
