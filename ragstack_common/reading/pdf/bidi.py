@@ -17,6 +17,14 @@ _MIRRORED: Final = _BRACKETS | {closing: opening for opening, closing in _BRACKE
 MIRRORED: Final = frozenset(_MIRRORED)
 """Characters that look like another one in text from right to left."""
 
+COLUMN: Final = "\t"
+"""Between columns: what is on both sides has nothing in common."""
+
+GAP: Final = "\x1c"
+"""Between words that are not apart by a space: they may be of two columns, and are no phrase."""
+
+_COLUMN_CLASS: Final = unicodedata.bidirectional(COLUMN)
+_APART: Final = frozenset({_COLUMN_CLASS, unicodedata.bidirectional(GAP)})
 _STRONG: Final = frozenset({"L", "R", "AL"})
 _NUMBERS: Final = frozenset({"EN", "AN"})
 _FROM_RIGHT: Final = frozenset({"R", "AL"})
@@ -32,7 +40,7 @@ def reading_order(line: Sequence[str], *, of_page_from_right: bool) -> list[int]
     """Return the places of the characters of a line in the order in which they are read.
 
     Args:
-        line: Its characters as they are on the page, from left to right.
+        line: Its characters as they are on the page, from left to right; with ``COLUMN`` and ``GAP``.
         of_page_from_right: Whether most of the page is written from right to left.
     """
     classes = [unicodedata.bidirectional(character[0]) for character in line]
@@ -68,7 +76,8 @@ def _runs(classes: Sequence[str]) -> Iterator[tuple[int, int]]:
         if classes[place] not in _FROM_RIGHT:
             place += 1
             continue
-        end = next((after for after in range(place, len(classes)) if classes[after] == "L"), len(classes))
+        ends = ("L", _COLUMN_CLASS)
+        end = next((after for after in range(place, len(classes)) if classes[after] in ends), len(classes))
         while classes[end - 1] not in _FROM_RIGHT:
             end -= 1
         yield from ((begin, place), (place, end)) if begin < place else ((place, end),)
@@ -109,7 +118,8 @@ def _is_unit(classes: Sequence[str], place: int, end: int) -> bool:
 
 def _follows_arabic(classes: Sequence[str], place: int, end: int) -> bool:
     """Whether the letter before a number is Arabic: percent signs and hyphens are not part of the number then."""
-    return next((each for each in classes[place:end] if each in _STRONG), None) == "AL"
+    before = (each for each in classes[place:end] if each in _STRONG or each == _COLUMN_CLASS)
+    return next(before, None) == "AL"
 
 
 def _end_of_run(classes: Sequence[str], begin: int, end: int) -> int:
@@ -122,8 +132,8 @@ def _end_of_run(classes: Sequence[str], begin: int, end: int) -> int:
             continue
         after = next((at for at in range(last, end) if classes[at] in _STRONG or classes[at] in _NUMBERS), end)
         is_arabic = not has_letters and _follows_arabic(classes, last, end)
-        if after < end and classes[after] not in _FROM_RIGHT:
-            between = classes[last:after]
+        between = classes[last:after]
+        if after < end and classes[after] not in _FROM_RIGHT and _APART.isdisjoint(between):
             is_number = len(between) == 1 and (between[0] == "CS" or (between[0] == "ES" and not is_arabic))
             if has_letters or classes[after] == "L" or is_number:
                 last = after

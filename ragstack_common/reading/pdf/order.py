@@ -8,7 +8,7 @@ from ctypes import byref, c_double
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from ragstack_common.reading.pdf.bidi import RIGHT_TO_LEFT, is_from_right, mirrored, reading_order
+from ragstack_common.reading.pdf.bidi import COLUMN, GAP, RIGHT_TO_LEFT, is_from_right, mirrored, reading_order
 from ragstack_common.reading.pdf.geometry import rectangles
 from ragstack_common.reading.pdf.visible import Visible
 
@@ -27,6 +27,10 @@ LEVEL: Final = 0.3
 
 WORD_GAP: Final = 0.2
 """Width of a gap between two words, at least, as a share of the font size."""
+
+_SPACES: Final = str.maketrans({COLUMN: " ", GAP: " "})
+COLUMN_GAP: Final = 1.0
+"""Width of a gap between two columns, at least, as a share of the font size."""
 
 INDIC_GAP: Final = 0.26
 """Width of a space between two words, at least, as a share of the font size; a vowel sign takes up to .25."""
@@ -72,7 +76,7 @@ def _right_to_left(places: "_Places", shown: Visible) -> Visible:
             letters = [cell.text for cell in cells]
             for place in reading_order(letters, of_page_from_right=is_page_from_right):
                 read += zip(cells[place].text, cells[place].units, strict=True)
-        text.append(mirrored("".join(character for character, _ in read)))
+        text.append(mirrored("".join(character for character, _ in read)).translate(_SPACES))
         units += (shown.units[place] for _, place in read)
     return shown._replace(text="".join(text), units=[*units, shown.units[-1]])
 
@@ -128,10 +132,13 @@ def _cells(places: "_Places", text: str, part: Sequence[int]) -> list[_Cell]:
             drawn[nearest] = cell._replace(text=cell.text + text[place], units=[*cell.units, place])
     drawn.sort(key=lambda cell: cell.left + cell.right)
     cells = drawn[:1]
+    has_spaces = any(cell.text.isspace() for cell in drawn)
     for before, after in pairwise(drawn):
-        is_apart = after.left - before.right > WORD_GAP * places.width(after.units[0])
-        if is_apart and not before.text.isspace() and not after.text.isspace():
-            cells.append(_Cell(" ", before.units[-1:], before.right, after.left))
+        gap = (after.left - before.right) / places.width(after.units[0])
+        is_apart = gap > WORD_GAP and not before.text.isspace() and not after.text.isspace()
+        if gap > COLUMN_GAP or is_apart:
+            added = COLUMN if gap > COLUMN_GAP else GAP if has_spaces else " "
+            cells.append(_Cell(added, before.units[-1:], before.right, after.left))
         cells.append(after)
     return cells
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.reading.pdf.bidi import mirrored, reading_order
+from ragstack_common.reading.pdf.bidi import COLUMN, GAP, mirrored, reading_order
 from ragstack_common.reading.pdf.document import PdfDocument
 from tests.support.pdf_files import mapped, text
 
@@ -85,6 +85,15 @@ def test_signs_of_numbers_stay_where_they_belong(written: str, read: str) -> Non
     found = "".join(written[place] for place in reading_order(written, of_page_from_right=True))
 
     assert mirrored(found) == read
+
+
+@pytest.mark.parametrize("gap", [COLUMN, GAP])
+def test_columns_of_a_table_are_read_from_right_to_left(gap: str) -> None:
+    written = gap.join(["1,299.00", "12", "GW-3 הבאוג"])
+
+    order = reading_order(written, of_page_from_right=True)
+
+    assert "".join(written[place] for place in order).replace(gap, "|") == "גואבה GW-3|12|1,299.00"
 
 
 def test_words_from_right_to_left_in_a_line_from_left_to_right_are_turned() -> None:
