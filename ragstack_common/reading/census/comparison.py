@@ -18,6 +18,13 @@ _WORD: Final = re.compile(rf"[{DENSE_RANGES}]|[^\W_{DENSE_RANGES}]+")
 _LONG_ENOUGH: Final = 4
 """Letters that do not stand together by chance, in a document."""
 
+_FEW: Final = 3
+_MARK: Final = ".{1,9}"
+"""Letters between two words: the number of a note, or of a page."""
+
+_RAISED: Final = re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u209f]+")
+"""Characters above or below the line: a part of the word before them, the number of a note, or apart."""
+
 _NUMBER: Final = re.compile(r"\d(?:[\d.,'\u2019\u00a0\u202f ]*\d)?")
 _NO_DIGIT: Final = re.compile(r"\D")
 
@@ -48,13 +55,19 @@ class IndexedText:
             if chunk not in self._chunks:
                 self._chunks.add(chunk)
                 words = words_of(chunk)
-                self._words.update(words)
-                self._pairs.update(pairwise(words))
+                self._add_words(words)
                 if words:
                     self._letters.append("".join(words))
+                if _RAISED.search(chunk):
+                    self._add_words(words_of(_RAISED.sub("", chunk)))
+                    self._add_words(words_of(_RAISED.sub(r" \g<0> ", chunk)))
                 for found in _NUMBER.findall(chunk):
                     self._digits.update(_digits(each) for each in (found, *found.split()))
         return len(self._chunks) > before
+
+    def _add_words(self, words: Sequence[str]) -> None:
+        self._words.update(words)
+        self._pairs.update(pairwise(words))
 
     def missing(self, words: Sequence[str]) -> list[int]:
         """Return the places of the words of a paragraph that the index does not have."""
@@ -75,9 +88,15 @@ class IndexedText:
     def _has_run(self, words: Sequence[str], run: Sequence[int]) -> bool:
         """Whether the words are written together or apart there, or between other ones in short paragraphs."""
         own = [words[place] for place in run]
-        if self._has_letters("".join(own)):
+        letters = "".join(own)
+        if self._has_letters(letters):
             return True
-        return len(run) == 1 and own[0] in self._words
+        if len(run) == 1:
+            return own[0] in self._words
+        if len(run) > _FEW or len(letters) < _LONG_ENOUGH * len(run):
+            return False
+        nearby = re.compile(_MARK.join(own))
+        return any(nearby.search(chunk) for chunk in self._letters)
 
     def _has_letters(self, letters: str) -> bool:
         return len(letters) >= _LONG_ENOUGH and any(letters in chunk for chunk in self._letters)
@@ -100,8 +119,9 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
 WINDOW_WORDS: Final = 120
 """Words that are looked for together, about half of a chunk: their vector is near that of the chunk that has them."""
 
-PARAGRAPH_WORDS: Final = 4
-"""Words of a paragraph that is missed even in a long part, if none of them is in the index."""
+TEXT_LETTERS: Final = 4
+"""Letters of a text that is missed even in a long part, if nothing of it is in the index; shorter ones differ by
+chance."""
 
 
 @dataclass
@@ -111,7 +131,7 @@ class PartFound:
     Attributes:
         words: Its words and numbers that were looked for.
         read: Those that are in the index.
-        lost_paragraphs: Paragraphs of which nothing is in the index.
+        lost_paragraphs: Texts and numbers of which nothing is in the index.
         lost_texts: Texts and numbers of which something is missing.
         example: The first text of which something is missing.
     """
@@ -191,7 +211,7 @@ class Comparison:
                 of_part.words += len(words)
                 of_part.read += len(words) - lost
                 of_part.lost_texts += lost > 0
-                of_part.lost_paragraphs += lost == len(words) >= PARAGRAPH_WORDS
+                of_part.lost_paragraphs += lost == len(words) and sum(map(len, words)) >= TEXT_LETTERS
                 if lost and of_part.example is None:
                     of_part.example = text
         for of_part in found:
@@ -199,6 +219,7 @@ class Comparison:
             of_part.words += len(of_part.part.numbers)
             of_part.read += len(of_part.part.numbers) - len(lost_numbers)
             of_part.lost_texts += len(lost_numbers)
+            of_part.lost_paragraphs += sum(len(min(forms, key=len)) >= TEXT_LETTERS for forms in lost_numbers)
             if lost_numbers and of_part.example is None:
                 of_part.example = min(lost_numbers[0], key=len)
         return found

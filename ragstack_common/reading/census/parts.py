@@ -59,6 +59,10 @@ class Census:
     cells: int = 0
 
     def left_out(self, what: str, number: int, why: str) -> None:
-        """Note something that is left out, if there is any."""
+        """Note something that is left out, if there is any; numbers of one kind are added."""
+        for aside in self.asides:
+            if aside.what == what:
+                aside.number += number
+                return
         if number:
             self.asides.append(Aside(what, number, why))

@@ -1,0 +1,1 @@
+"""What files have, against what the readers read of them."""

@@ -1,0 +1,21 @@
+"""Each word that a file shows is in the index or named in the receipt; each hidden one is left out and counted."""
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
+from tests.ragstack_common.reading.census.word_files import word_files
+
+
+@SOME
+@given(word_files())
+def test_a_receipt_has_each_word_of_a_word_document(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(word_files(), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_a_word_document(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
