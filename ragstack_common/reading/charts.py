@@ -17,7 +17,7 @@ from ragstack_common.reading.number_formats import GENERAL, shown
 from ragstack_common.reading.office_package import whole_number
 
 _ON: Final = ("1", "true")
-_TEXTS: Final = ("strCache", "strLit")
+_TEXTS: Final = ("strCache", "strLit", "dlblRangeCache")
 _NUMBERS: Final = ("numCache", "numLit", "numDim")
 _CATEGORY_AXES: Final = ("catAx", "dateAx", "serAx")
 MAX_CELLS: Final = 1_000_000
@@ -124,10 +124,12 @@ def _classic(root: Element, chart: Element) -> Iterator[Series]:
                 categories = shared = shared or _points(each.find("cat"), codes.get(along), since_1904=since_1904)
             values = each.find("val") if each.find("val") is not None else each.find("yVal")
             labelled = _points(values, codes.get(up), since_1904=since_1904)
+            labels = _points(next(each.iter("datalabelsRange"), None))
             for label in each.iterfind("dLbls/dLbl"):
-                place = whole_number(_value(label, "idx"), -1)
                 if text := _text(label.find("tx")):
-                    labelled[place] = _joined(labelled.get(place, ""), text)
+                    labels[whole_number(_value(label, "idx"), -1)] = text
+            for place, text in labels.items():
+                labelled[place] = _joined(labelled.get(place, ""), text)
             yield Series(_text(each.find("tx")), categories, labelled, (titles.get(along, ""), titles.get(up, "")))
 
 

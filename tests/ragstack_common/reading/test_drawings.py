@@ -110,6 +110,16 @@ def test_categories_can_have_levels_and_are_numbered_without_texts() -> None:
     )
 
 
+def test_labels_from_cells_follow_their_values() -> None:
+    labels = (
+        '<c:extLst><c:ext><c15:datalabelsRange xmlns:c15="c15"><c15:f>S!C1</c15:f><c15:dlblRangeCache><c:pt idx="1"><c:v>record</c:v></c:pt>'
+        "</c15:dlblRangeCache></c15:datalabelsRange></c:ext></c:extLst>"
+    )
+    one = series("a", "", cache("num", 1, 2)).replace("</c:ser>", f"{labels}</c:ser>")
+
+    assert written(chart("", f"<c:barChart>{one}</c:barChart>")).endswith("| 1 | 1 |\n| 2 | 2 record |")
+
+
 def test_charts_of_office_2016_are_tables() -> None:
     points = "".join(f'<cx:pt idx="{place}">{text}</cx:pt>' for place, text in enumerate(("Start", "Rent")))
     numbers = '<cx:pt idx="0">1000</cx:pt><cx:pt idx="1">-250</cx:pt>'
