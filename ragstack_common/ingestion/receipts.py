@@ -115,41 +115,67 @@ class ReceiptService:
             The ids of the messages to redeliver: there was no time, a service did not answer, or the index may not be
             ready.
         """
+        again: set[str] = set()
+
+        def give_back(message: QueueMessage, after_seconds: float | None = None) -> None:
+            self._services.receipts_queue.give_back(message, after_seconds)
+            again.add(message.message_id)
+
+        ended: list[tuple[_Work, RecordChange, Next]] = []
         try:
             works = self._works(messages)
             self._look_up_together([work for work in works if work.is_small], seconds_left)
+            for work in works:
+                if seconds_left() < SECONDS_FOR_ONE:
+                    give_back(work.message, 0)
+                    continue
+                try:
+                    outcome = self._outcome(work)
+                except CALL_ERRORS as error:
+                    LOGGER.warning("%s will be compared again: %s", work.request.uri, error)
+                    give_back(work.message)
+                    continue
+                if isinstance(outcome, float):
+                    give_back(work.message, outcome)
+                elif outcome is not None:
+                    ended.append((work, RecordChange(work.record, outcome[0]), outcome[1]))
+            for work in self._record(ended):
+                give_back(work.message, 0)
         except CALL_ERRORS as error:
             LOGGER.warning("%d documents will be compared again: %s", len(messages), error)
             for message in messages:
-                self._services.receipts_queue.give_back(message)
-            return [message.message_id for message in messages]
-        again = []
-        for work in works:
-            later: float | None = None
-            try:
-                later = 0.0 if seconds_left() < SECONDS_FOR_ONE else self._process(work)
-            except CALL_ERRORS as error:
-                LOGGER.warning("%s will be compared again: %s", work.request.uri, error)
-                self._services.receipts_queue.give_back(work.message)
-                again.append(work.message.message_id)
-            if later is not None:
-                self._services.receipts_queue.give_back(work.message, later)
-                again.append(work.message.message_id)
-        return again
+                give_back(message)
+        return [*again]
+
+    def _record(self, ended: Sequence[tuple[_Work, RecordChange, Next]]) -> list[_Work]:
+        """Write what came out and send what follows; returns what others changed in the meantime."""
+        lost = self._services.registry.write([change for _, change, _ in ended])
+        written = [(change.written, then) for work, change, then in ended if work.record.uri not in lost]
+        self._services.outcomes.announce([record for record, then in written if then is Next.DONE])
+        self._check_again([record for record, then in written if then is Next.CHECK_AGAIN])
+        pages = sum(record.receipt.pages_not_read for record, _ in written if record.receipt)
+        self._services.metrics.add_metric("PagesNotRead", "Count", pages)
+        return [work for work, _, _ in ended if work.record.uri in lost]
 
     def _works(self, messages: Sequence[QueueMessage]) -> list[_Work]:
-        requests: list[tuple[QueueMessage, Compare]] = []
+        requests: dict[tuple[str, str], tuple[QueueMessage, Compare]] = {}
         for message in messages:
             try:
-                requests.append((message, read_compare(message.body)))
+                request = read_compare(message.body)
+                requests[request.uri, request.operation] = (message, request)  # queues may deliver a message twice
             except InvalidDocumentError as error:
                 LOGGER.error("message %s goes to the dead-letter queue: %s", message.message_id, error)
                 self._services.dead_letters.send([DeadLetter(message.body, str(error))])
-        records = self._services.registry.read(request.uri for _, request in requests)
-        return [_Work(message, request, records[request.uri]) for message, request in requests]
+        records = self._services.registry.read(uri for uri, _ in requests)
+        return [_Work(message, request, records[request.uri]) for message, request in requests.values()]
 
-    def _process(self, work: _Work) -> float | None:
-        """Compare a document and record the result; returns after how many seconds to try again, or None."""
+    def _outcome(self, work: _Work) -> tuple[DocumentRecord, Next] | float | None:
+        """Compare a document.
+
+        Returns:
+            What it becomes and what follows, or after how many seconds to compare it again, or None if the message is
+            about an operation that has ended.
+        """
         record, answer = work.record, work.request.answer
         if not work.is_current:
             if work.message.receives > 1 and record.operation and record.operation.id == work.request.operation:
@@ -158,31 +184,20 @@ class ReceiptService:
         now = self._services.clock()
         receipt = None if record.again else self._receipt(work)
         if receipt is None:
-            after, then = put_back(record, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
-        elif (later := self._wait(receipt, answer)) is not None:
-            return later
-        else:
-            after, then = compared(record, answer, receipt, now)
-        change = RecordChange(record, after)
-        if self._services.registry.write([change]):
-            return 0.0  # usually an event said that the document changed
-        if then is Next.DONE:
-            self._services.outcomes.announce([change.written])
-        else:
-            self._check_again(change.written)
-        if receipt is not None:
-            self._services.metrics.add_metric("PagesNotRead", "Count", receipt.pages_not_read)
-        return None
+            return put_back(record, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
+        later = self._wait(receipt, answer)
+        return compared(record, answer, receipt, now) if later is None else later
 
     def _repeat(self, record: DocumentRecord) -> None:
         """Send again what follows a state: the invocation that wrote it may have been killed before it did."""
         if record.is_final:
             self._services.outcomes.announce([record])
         elif record.status is Status.WAITING:
-            self._check_again(record)
+            self._check_again([record])
 
-    def _check_again(self, record: DocumentRecord) -> None:
-        self._services.ingestion_queue.send([check([record.uri], forced=False)])
+    def _check_again(self, records: Sequence[DocumentRecord]) -> None:
+        if records:
+            self._services.ingestion_queue.send([check([record.uri for record in records], forced=False)])
 
     def _wait(self, receipt: Receipt, answer: DocumentStatus) -> float | None:
         """Return how long to wait for text that is missing in an index that may not be up to date yet."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -222,6 +222,16 @@ def test_small_documents_are_looked_up_together(comparing: Comparing) -> None:
     assert states.pop("3.md") is Status.WAITING
     assert set(states.values()) == {Status.INDEXED}
     assert len(comparing.runtime.asked("Retrieve")) == 2
+
+
+def test_a_message_that_comes_twice_is_processed_once(comparing: Comparing) -> None:
+    comparing.answer("# Leave")
+    message = comparing.indexed(b"# Leave")
+
+    assert comparing.process(message, replace(message, message_id="message-2")) == []
+
+    assert comparing.record().status is Status.INDEXED
+    assert len(comparing.runtime.asked("Retrieve")) == 1
 
 
 def test_a_document_that_changed_meanwhile_is_checked_again(comparing: Comparing) -> None:
