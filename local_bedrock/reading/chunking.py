@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.sentences import SPACED_ENDS
-from ragstack_common.text.tables import Table, TablesInText, cell_spans
+from ragstack_common.text.tables import MAX_NAME, Table, TablesInText
 from ragstack_common.text.words import combining_marks
 
 NO_TABLES: Final = TablesInText()
@@ -145,29 +145,36 @@ def _rows(table: Table, max_tokens: int) -> list[Unit]:
     head = text[table.start : table.body]
     found = [*_fitting(text, Unit(table.start, table.body, count_tokens(head)), max_tokens)]
     above = count_tokens(table.above)
+    names = [count_tokens(name[:MAX_NAME]) + TOKENS_OF_COLUMN for name in table.header]
     room = max(max_tokens - above, max_tokens // 2, 1)
     for place, start in enumerate(table.rows):
         end = table.row_end(place)
         tokens = count_tokens(text[start:end])
-        if tokens <= room:
+        if tokens <= room and not table.is_wide:
             found.append(Unit(start, end, tokens, above))
         else:
-            found += _cells(table, place, max_tokens)
+            found += _cells(table, place, names, max_tokens)
     return found
 
 
-def _cells(table: Table, place: int, max_tokens: int) -> list[Unit]:
-    """Cut a row between cells, so that each part fits into a chunk with its columns' names and those of the row."""
-    start, row = table.rows[place], table.row(place)
-    spans = cell_spans(row, table.separator)
+def _cells(table: Table, place: int, names: Sequence[int], max_tokens: int) -> list[Unit]:
+    """Cut a row between cells, so that each part fits into a chunk with its columns' names and those of the row.
+
+    Args:
+        table: The table.
+        place: The number of the row.
+        names: Tokens of the name of each column.
+        max_tokens: Of a chunk.
+    """
+    start, (row, spans) = table.rows[place], table.divided(place)
     costs = [count_tokens(row[begin:end]) + 1 for begin, end in spans]
-    names = [count_tokens(name) + TOKENS_OF_COLUMN for name in table.header]
-    names += [TOKENS_OF_COLUMN] * (len(spans) - len(names))
     repeated = count_tokens(table.caption) + names[0] + costs[0]
     room = max(max_tokens - repeated, max_tokens // 2, 1)
     found: list[Unit] = []
     first, used = 0, 0
-    for number, cost in enumerate([*map(sum, zip(costs, names, strict=False)), room + 1]):
+    for number, cost in enumerate(
+        [*map(sum, zip_longest(costs, names[: len(costs)], fillvalue=TOKENS_OF_COLUMN)), room + 1]
+    ):
         if number > first and used + cost > room:
             begin = start + (spans[first][0] if first else 0)
             end = min(start + spans[number - 1][1] + 1, table.row_end(place))

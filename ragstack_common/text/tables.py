@@ -5,7 +5,7 @@ above it, the header, and the row that names the group. Tables are those of Mark
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +24,13 @@ MAX_GROUP: Final = 300
 """Characters of a row that names a group and is repeated."""
 
 MAX_REPEATED: Final = 1500
-"""Characters in front of a chunk that Bedrock cut; a longer header would take the place of the rows."""
+"""Characters of a header that is repeated whole; a longer one would take the place of the rows."""
+
+MAX_FOLLOWED: Final = 20_000
+"""Characters of a table that its next chunk may need."""
+
+MAX_NAME: Final = 200
+"""Characters of the name of a column or row in front of a part of a row."""
 
 MAX_ROWS_ABOVE: Final = 4
 """Lines below a header that a chunk may repeat, and the one that it begins with."""
@@ -66,7 +72,7 @@ class Groups:
         return self._title + self._first
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Table:
     """A table of a text.
 
@@ -87,6 +93,7 @@ class Table:
     body: int
     end: int
     rows: Sequence[int] = field(repr=False)
+    _divided: tuple[int, str, list[tuple[int, int]]] = field(default=(-1, "", []), repr=False)
 
     @cached_property
     def header(self) -> list[str]:
@@ -98,6 +105,11 @@ class Table:
     def above(self) -> str:
         """The caption and the header, in lines of their own."""
         return f"{self._caption}{self.text[self.start : self.body].rstrip()}\n"
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the header is too long to be repeated: then each row repeats the names of its own columns."""
+        return len(self.above) > MAX_REPEATED
 
     @property
     def _caption(self) -> str:
@@ -126,8 +138,17 @@ class Table:
             return ""
         place = bisect_right(self.rows, start) - 1
         begin, stop = self.rows[place], self.row_end(place)
-        is_cut = self.text[begin:start].strip() or self.text[end:stop].strip()
-        return self._columns(place, start, end) if is_cut and end <= stop else self.before(start)
+        is_cut = any(
+            until - since > MAX_NAME or self.text[since:until].strip() for since, until in ((begin, start), (end, stop))
+        )
+        return self._columns(place, start, end) if end <= stop and (is_cut or self.is_wide) else self.before(start)
+
+    def divided(self, place: int) -> tuple[str, list[tuple[int, int]]]:
+        """Return a row, and where its cells begin and end in it."""
+        if self._divided[0] != place:  # parts of a row come one after the other
+            row = self.row(place)
+            self._divided = place, row, cell_spans(row, self.separator)
+        return self._divided[1:]
 
     @cached_property
     def _groups(self) -> list[tuple[str, ...]]:
@@ -136,19 +157,19 @@ class Table:
         return [groups.enter(self.row(place)) for place in range(len(self.rows))]
 
     def _columns(self, place: int, start: int, end: int) -> str:
-        begin, row = self.rows[place], self.row(place)
-        spans = cell_spans(row, self.separator)
-        first = sum(begin + span[1] < start for span in spans)
-        last = sum(begin + span[0] < end for span in spans)
-        named = min(first, labels(row, self.separator))
-        header = [*self.header[:named], *self.header[first:last]]
-        own = [row[slice(*span)] for span in spans[:named]]
-        if own and not own[0].strip() and (groups := self._groups[place]):
-            own[0] = groups[-1][slice(*cell_spans(groups[-1], self.separator)[0])]
+        begin, (row, spans) = self.rows[place], self.divided(place)
+        first = bisect_left(spans, start - begin, key=lambda span: span[1])
+        last = bisect_left(spans, end - begin, key=lambda span: span[0])
+        names = [row[slice(*span)] for span in spans[: min(first, MAX_LABELS)]]
+        with_numbers = (number for number, name in enumerate(names) if any(map(str.isdigit, name)))
+        names = names[: max(1, next(with_numbers, len(names)))]
+        if names and not names[0].strip() and (groups := self._groups[place]):
+            names[0] = groups[-1][slice(*cell_spans(groups[-1], self.separator)[0])]
+        header = [name[:MAX_NAME] for name in (*self.header[: len(names)], *self.header[first:last])]
+        own = [name[:MAX_NAME] for name in names]
         if self.separator != BAR:
-            is_last = last == len(spans)
-            names = self.separator.join([*header, *([] if is_last else [""])])
-            return f"{self._caption}{names}\n{''.join(f'{cell}{self.separator}' for cell in own)}"
+            header += [] if last == len(spans) else [""]
+            return f"{self._caption}{self.separator.join(header)}\n{''.join(f'{cell}{self.separator}' for cell in own)}"
         lines = f"|{BAR.join(header)}|\n|{BAR.join([' --- '] * len(header))}|\n"
         return f"{self._caption}{lines}{f'|{BAR.join(own)}| ' if own else ''}"
 
@@ -193,6 +214,7 @@ class TablesInChunks:
         table = TablesInText.of(before + chunk, is_csv=self._is_csv).at(len(before))
         # Of what is before the chunk, only this has a meaning for the next ones.
         self._before = table.before(len(before)) if table else before[-MAX_REPEATED:]
+        self._before = "" if len(self._before) > MAX_FOLLOWED else self._before
         self._chunk = chunk
         repeated = table.repeated(len(before), len(before) + len(chunk)) if table else ""
         return repeated if len(repeated) <= MAX_REPEATED else ""
@@ -232,12 +254,6 @@ def cells(row: str, separator: str = BAR) -> list[str]:
             cell[1:-1].replace('""', '"') if cell[:1] == cell[-1:] == '"' and len(cell) > 1 else cell for cell in found
         ]
     return found
-
-
-def labels(row: str, separator: str) -> int:
-    """Return how many of the first cells of a row name it."""
-    found = cells(row, separator)[:MAX_LABELS]
-    return max(1, next((number for number, cell in enumerate(found) if any(map(str.isdigit, cell))), len(found)))
 
 
 def is_header(row: Sequence[str]) -> bool:

@@ -137,6 +137,21 @@ def test_parts_of_a_row_have_the_name_of_the_row_and_of_their_columns() -> None:
     assert chunking.count_tokens(parts[0].whole) <= 300
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",".join(f"c{number}" for number in range(60_000)) + "\n" + ",".join(map(str, range(60_000))),
+        ",".join(f"c{number}" for number in range(5_000)) + "\nLisbon,1" * 5_000,
+        f"Name,{'x' * 100_000}\n" + "\n".join(f"Lisbon,{number}" for number in range(500)),
+    ],
+    ids=["a long row", "a long header above short rows", "a long name"],
+)
+def test_what_chunks_repeat_stays_small(text: str) -> None:
+    chunks = FixedSize().cut(text, embed, TablesInText.of(text, is_csv=True)).chunks
+
+    assert max(len(chunk.repeated) for chunk in chunks) <= 3_000
+
+
 def test_a_csv_file_is_cut_between_rows() -> None:
     text = "\n".join(
         ["City,Note,2025", *(f'City{number},"To pay. Soon, ""or"" later",{number}' for number in range(200))]
