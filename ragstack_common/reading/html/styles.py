@@ -22,7 +22,8 @@ from justhtml.selector.core import SelectorError, SelectorMatcher, parse_selecto
 
 _READ: Final = frozenset({
     "animation", "animation-name", "bottom", "clip", "clip-path", "display", "font", "font-size", "height", "left",
-    "opacity", "overflow", "position", "right", "text-indent", "top", "visibility", "width",
+    "opacity", "overflow", "padding", "padding-bottom", "padding-top", "position", "right", "text-indent", "top",
+    "visibility", "width",
 })  # fmt: skip
 _LENGTH: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(px|r?em|ex|ch|pt|pc|in|cm|mm|v[wh]|%)?")
 _PIXELS: Final = {"em": 16, "rem": 16, "ex": 8, "ch": 8, "pt": 4 / 3, "pc": 16, "in": 96, "cm": 38, "mm": 3.8,
@@ -179,7 +180,10 @@ def _is_out_of_sight(node: Element, declared: _Declared) -> bool:
         or _CLIPPED.fullmatch(get("clip") or "")
     ):
         return True
-    if get("overflow") in ("hidden", "clip") and min(_pixels(get("width"), 2), _pixels(get("height"), 2)) <= 1:
+    # A box of a fixed shape has no height, but padding with its content in it.
+    has_padding = any(get(name) not in (None, "0", "0px") for name in ("padding", "padding-bottom", "padding-top"))
+    is_small = min(_pixels(get("width"), 2), _pixels(get("height"), 2)) <= 1
+    if is_small and get("overflow") in ("hidden", "clip") and not has_padding:
         return True
     if _pixels(get("text-indent"), 0) <= _FAR_PIXELS or _CLIPPED_PATH.match(get("clip-path") or ""):
         return True

@@ -70,6 +70,7 @@ IN_SIGHT = [
     "opacity:0; animation:appear 1s forwards",
     "height:0",
     "width:100px; overflow:hidden",
+    "height:0; overflow:hidden; padding-bottom:56.25%",
 ]
 
 
