@@ -27,6 +27,7 @@ from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.naming import attributes
 from ragstack_common.settings.names import QUOTING_GENERATOR
 from ragstack_common.text.positions import Position
+from ragstack_common.text.sections import outline
 from ragstack_common.text.words import detect_language
 
 MAX_QUOTATION: Final = 800
@@ -94,7 +95,9 @@ def _description(chunk: RetrievedChunk) -> str:
     described = (f"{key} {' '.join(values)}" for key, values in attributes(chunk.public_metadata))
     name = file_name(chunk.source).rpartition(".")
     position = Position.of(chunk.metadata)
-    above = [chunk.context] if chunk.context else [position.sheet, position.section]
+    # Headings within the chunk are above a part of it only.
+    section = None if outline(chunk.content).starts else position.section
+    above = [chunk.context] if chunk.context else [position.sheet, section]
     return "\n".join(filter(None, (name[0] or name[2], *described, *above)))
 
 

@@ -1,8 +1,8 @@
 """What web pages and text files have: the texts of their blocks, or their lines."""
 
-import csv
 import io
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +11,7 @@ from justhtml.dom import Element, Node, Text
 
 from ragstack_common.reading.census.parts import HIDDEN_LEFT_OUT, NOT_RECOGNIZED, Census, Part
 from ragstack_common.reading.encodings import decoded
+from ragstack_common.reading.formats import csv_reader
 from ragstack_common.reading.html.pages import BLOCKS, NOT_SHOWN, declared_charset, shown_value
 from ragstack_common.reading.html.styles import Styles
 
@@ -83,8 +84,7 @@ def count_text(data: bytes, file_format: str, charset: str | None = None, column
     """
     text, comments = decoded(data, charset), 0
     if column is not None:
-        rows = csv.DictReader(io.StringIO(text, newline=""))
-        return Census([Part("text", [row[column] for row in rows if (row.get(column) or "").strip()])], "parts")
+        return Census([Part("text", [*_cells(text, column)])], "parts")
     if file_format == "md":
         text = _FRONT_MATTER.sub("", text)
         if "```" not in text and "~~~" not in text:
@@ -92,3 +92,9 @@ def count_text(data: bytes, file_format: str, charset: str | None = None, column
     census = Census([Part("text", [line for line in text.splitlines() if line.strip()])], "parts")
     census.left_out("comments", comments, HIDDEN_LEFT_OUT)
     return census
+
+
+def _cells(text: str, column: str) -> Iterator[str]:
+    rows = csv_reader(io.StringIO(text, newline=""))
+    place = next(rows, []).index(column)
+    yield from (row[place] for row in rows if len(row) > place and row[place].strip())

@@ -17,6 +17,7 @@ from ragstack_common.answers.prompt import model_request
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.answers.verify.citations import AnswerVerifier
 from ragstack_common.search import RetrievedChunk
+from ragstack_common.text.positions import SECTION_KEY
 from tests.support.passages import LINE_SEPARATORS, markdown, numbered
 
 QUESTION = "How many days of annual leave does an employee have?"
@@ -60,6 +61,19 @@ def test_a_year_returned_as_a_float_matches_the_passage() -> None:
     )
 
     assert response.content == '"Leave is 16 weeks." [2]'
+
+
+def test_the_section_of_a_passage_names_no_text_under_its_own_headings() -> None:
+    """The section of a passage is that of its largest part."""
+    text = "Handbook\n========\n\nLeave\n-----\n\nThirty days of leave.\n\nParental leave\n--------------\n\n"
+    text += "Twenty weeks of parental leave.\n"
+    metadata = {SECTION_KEY: "Handbook > Parental leave"}
+    chunk = RetrievedChunk(content=text, source="s3://b/handbook.md", score=0.5, metadata=metadata)
+    question = ModelMessage.user("How long is parental leave?")
+
+    response = ExtractiveProvider().generate(ModelRequest([question], passages=[NumberedPassage(1, chunk)]))
+
+    assert response.content == '"Twenty weeks of parental leave." [1]'
 
 
 def test_the_total_of_a_receipt_is_the_value_of_that_name() -> None:
