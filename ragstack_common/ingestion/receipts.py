@@ -56,6 +56,7 @@ ANY_TEXT: Final = "text"
 """A query for all chunks of a document, whatever they have."""
 
 EXAMPLE_CHARACTERS: Final = 80
+MISSING: Final = "they are not in the index"
 
 PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
 
@@ -358,12 +359,16 @@ def _counted(census: Census, found: Sequence[PartFound], words: int, not_read: S
     compared_words, read = sum(each.words for each in found), sum(each.read for each in found)
     if census.cells:
         lost = sum(each.lost_texts for each in found) if compared_words else census.cells
-        yield Counted("cells", census.cells, max(0, census.cells - lost), "they are not in the index" if lost else None)
+        yield Counted("cells", census.cells, max(0, census.cells - lost), MISSING if lost else None)
     why = None
     if words and not compared_words:
         why = "the knowledge base did not index the document"
     elif compared_words < words:
         why = f"{compared_words:,} were looked for, spread over the document"
     elif read < words:
-        why = "they are not in the index"
+        why = MISSING
     yield Counted("words", words, read, why)
+    if census.unit == "parts" and len(found) > 1:
+        for each in found:
+            lost = each.words - each.read
+            yield Counted(f"words in {each.part.name}", each.words, each.read, MISSING if lost else None)
