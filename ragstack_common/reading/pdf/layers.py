@@ -10,6 +10,9 @@ from ragstack_common.reading.pdf.geometry import Rectangle
 from ragstack_common.reading.pdf.overlays import Letters, letters_of, overlays
 from ragstack_common.reading.pdf.traces import without_trace
 
+MOST_STAMPS: Final = 8
+"""Stamps that are read one by one; the others of a page are read together."""
+
 EDGE: Final = 0.25
 """Share of a text's height that may be outside of the part in which it shows, so that the centre of each letter is in
 it."""
@@ -32,17 +35,19 @@ def layers(raw: Any, page: Any, drawing: Drawing) -> Iterator[Mapping[int, Recta
         with closing(page.get_textpage()) as characters:
             return letters_of(raw, characters.raw)
 
-    on_others = {addressof(handle.contents) for handle in overlays(drawing, texts, letters)}
-    above = [text for text in texts if addressof(text.handle.contents) in on_others] if on_others else []
-    below = [text for text in texts if addressof(text.handle.contents) not in on_others] if on_others else texts
+    stamps = overlays(drawing, texts, letters)
     cut = {addressof(text.handle.contents): text.box for text in texts if _is_cut(text)}
-    if below:
-        _activate(raw, [text.handle for text in above], active=False)
-        yield cut
-    if above:
-        _activate(raw, [text.handle for text in below], active=False)
-        _activate(raw, [text.handle for text in above], active=True)
-        yield cut
+    _activate(raw, [handle for stamp in stamps for handle in stamp], active=False)
+    yield cut
+    if not stamps:
+        return
+    _activate(raw, [text.handle for text in texts], active=False)
+    # PDFium finds one direction for all that it reads at once.
+    for stamp in (*stamps[:MOST_STAMPS], [handle for other in stamps[MOST_STAMPS:] for handle in other]):
+        if stamp:
+            _activate(raw, stamp, active=True)
+            yield cut
+            _activate(raw, stamp, active=False)
 
 
 def _activate(raw: Any, handles: Sequence[Any], *, active: bool) -> None:

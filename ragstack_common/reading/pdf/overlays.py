@@ -22,7 +22,7 @@ LARGER: Final = 1.6
 SAME_FONT: Final = 0.1
 """Relative difference of the sizes and directions of two parts of a stamp, at most."""
 
-LEAST_LENGTH: Final = 1.5
+LEAST_LENGTH: Final = 0.8
 """Width that two texts on the same line have in common if one lies on the other, at least, as a multiple of their
 height."""
 
@@ -47,8 +47,8 @@ _TURNS: Final[Mapping[int, Callable[[Rectangle], Rectangle]]] = {
 """Rectangles of pages that are shown turned to the right by some degrees, as they are shown."""
 
 
-def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Letters]) -> list[Any]:
-    """Return PDFium's objects of those texts that lie on others.
+def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Letters]) -> list[list[Any]]:
+    """Return PDFium's objects of texts that lie on others, those of each stamp together.
 
     Args:
         drawing: The page.
@@ -70,7 +70,7 @@ def overlays(drawing: Drawing, texts: Sequence[Text], letters: Callable[[], Lett
     found = letters()
     if turn:
         found = {address: [turn(box) for box in boxes] for address, boxes in found.items()}
-    return [text.handle for above, below in doubtful if _lies_on(found, above, below) for text in above]
+    return [[text.handle for text in above] for above, below in doubtful if _lies_on(found, above, below)]
 
 
 def letters_of(raw: Any, characters: Any) -> Letters:
@@ -90,15 +90,19 @@ _Pair = tuple[Sequence[Text], Sequence[Text]]
 def _on_lines(written: Sequence[Text]) -> Iterator[_Pair]:
     """Find texts that may lie on others of about the same height, on the same line."""
     parts: list[list[Text]] = []
-    last: Text | None = None
+    around: Rectangle | None = None
+    right = -math.inf
     for text in written:
-        if last is None or text.box.left < last.box.right:
-            if last and not last.box.is_level_with(text.box):
-                yield from _of_one_line(parts)
-                parts = []
+        box = text.box
+        if around is None or not around.is_level_with(box):
+            yield from _of_one_line(parts)
+            parts, around, right = [], box, math.inf
+        elif box.bottom < around.bottom or around.top < box.top:
+            around = around.joined(box)
+        if box.left < right:
             parts.append([])
         parts[-1].append(text)
-        last = text
+        right = box.right
     yield from _of_one_line(parts)
 
 

@@ -165,6 +165,23 @@ def test_a_stamp_on_a_turned_page_is_read_apart(rotation: int, stamp: str) -> No
     assert sorted(word for words in found for word in words if words != ["DRAFT", "COPY"]) == sorted(4 * WORDS)
 
 
+def test_a_stamp_drawn_letter_by_letter_after_a_full_stop_is_read_apart() -> None:
+    letters = [written(80 + 9 * place, 689, each) for place, each in enumerate("STAMP")]
+
+    shown = text_of(page(line(686, [*WORDS, "."], apart=True), *letters))
+
+    assert shown.splitlines()[0].split() == [*WORDS, "."]
+    assert "".join(shown.splitlines()[-1].split()) == "STAMP"
+
+
+def test_stamps_of_two_directions_are_read_apart_from_each_other() -> None:
+    stamps = "BT /F 12 Tf 80 688 Td (PAID IN FULL) Tj ET BT /F 14 Tf 0 1 -1 0 280 660 Tm (APPROVED) Tj ET"
+
+    parts = text_of(page(line(700, WORDS, apart=True), line(686, WORDS, apart=True), stamps)).split("\n\n")
+
+    assert parts[1:] == ["PAID IN FULL", "APPROVED"]
+
+
 def test_places_of_a_stamp_and_of_the_text_below_it_are_right() -> None:
     data = page(line(700, WORDS, apart=True), "BT /F 12 Tf 80 702 Td (DRAFT COPY) Tj ET")
 
