@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from xml.etree.ElementTree import Element
 
+from ragstack_common.reading import rtf
 from ragstack_common.reading.census import drawings, pages
 from ragstack_common.reading.census.parts import (
     COMMENTS_LEFT_OUT,
@@ -133,6 +134,8 @@ class _Word:
             within = _Word(OfficePackage(data, "docx"), self._level + 1).census()
         elif ending.endswith(".txt"):
             within = pages.count_text(data, "txt")
+        elif ending.endswith(".rtf"):  # without a count of its own
+            within = Census([Part("text", rtf.read(data).splitlines())], "parts")
         else:
             part.unread = "files of this type within a document are not read"
             return

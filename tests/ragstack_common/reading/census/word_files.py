@@ -208,11 +208,13 @@ class _Word:
 
     def _other_file(self) -> str:
         own = f"f{len(self.files)}"
-        ending = self._one_of("html", "txt", "docx", "rtf")
+        ending = self._one_of("html", "txt", "docx", "rtf", "odt")
         part, self.marks.part = self.marks.part, f"file {own}.{ending}"
-        if ending == "rtf":
-            data = rb"{\rtf1 " + self.marks.hide().encode() + b"}"
+        if ending == "odt":
+            data = self.marks.hide().encode()
             self.marks.unread.add(self.marks.part)
+        elif ending == "rtf":
+            data = rb"{\rtf1 " + self.marks.show().encode() + rb"{\v " + self.marks.hide().encode() + b"}}"
         elif ending == "docx":
             note = f'<w:footnote w:id="1">{p(self.marks.show())}</w:footnote>'
             reference = '<w:r><w:footnoteReference w:id="1"/></w:r>'
