@@ -38,7 +38,8 @@ def reconcile(
 ) -> None:
     """Compare bucket, registry and knowledge base, repair the differences, and show what was found.
 
-    Documents that an earlier version read are read again. This also runs every night.
+    Documents that an earlier version of RAGStack read, or that have no receipt, are read again. This also runs every
+    night.
 
     Example:  ragstack reconcile
 
@@ -95,7 +96,7 @@ def _follow_documents(api: "HttpOperations", job: "JobAnswer", timeout: float, *
                 return
             if time.monotonic() > deadline:
                 raise StackError(
-                    "Documents are still being read, and continue in the background: see `ragstack status`"
+                    "Documents are still being read; this continues in the background: see `ragstack status`"
                 )
             time.sleep(2.0)
 

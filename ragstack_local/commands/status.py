@@ -141,35 +141,44 @@ def _print_failed(document: "DocumentSummary") -> None:
 def _print_document(document: "DocumentDetail") -> None:
     style = "green" if document.searchable else "red" if document.status == Status.FAILED else "cyan"
     console.print(Text.assemble((document.status, style), " ", (document.uri, "bold")), soft_wrap=True)
-    print_below("Searches find this version" if document.searchable else "Searches do not find this version")
-    if document.reason:
+    receipt = document.receipt
+    is_partial = document.status == Status.PARTIALLY_INDEXED and not (receipt and receipt.unreadable)
+    found = "find only a part of" if is_partial else "find" if document.searchable else "do not find"
+    print_below(f"Searches {found} this version")
+    # The lines of the receipt say more than its summary.
+    if document.reason and not (is_partial and receipt and document.knowledge_base_status == Status.INDEXED):
         print_below(document.reason)
     if document.waiting_for:
         print_below(f"Next: {document.waiting_for}", "yellow")
     size = "" if document.size is None else f"{counted(document.size, 'byte')}, "
     print_below(f"{size}{counted(document.attempts, 'attempt')}, id {document.id}", "dim")
-    if document.receipt:
-        _print_receipt(document.receipt)
+    if receipt:
+        _print_receipt(receipt)
     for name, value in document.attributes.items():
         print_below(f"{name} = {json.dumps(value, ensure_ascii=False)}", "dim")
     for line in document.history:
-        print_below(f"{line.at}  {line.status}{': ' + line.reason if line.reason else ''}", "dim")
+        reason = f": {line.reason}" if line.reason and line.reason != document.reason else ""
+        print_below(f"{line.at}  {line.status}{reason}", "dim")
 
 
 def _print_receipt(receipt: "DocumentReceipt") -> None:
     """Print what the file has and what of it is in the index; parts that are missing are printed first."""
+    missing: dict[str, list[str]] = {}
     for part in receipt.not_read:
         example = f", such as “{part.example}”" if part.example else ""
-        print_below(f"Not read: {part.part}: {part.why}{example}", "yellow")
+        missing.setdefault(f"{part.why}{example}", []).append(part.part)
+    for why, parts in missing.items():
+        print_below(f"Not read: {', '.join(parts)}: {why}", "yellow")
     if (more := receipt.parts_not_read - len(receipt.not_read)) > 0:
         print_below(f"Not read: {counted(more, 'more part')}", "yellow")
-    if receipt.unreadable:
-        print_below(f"Not compared: {receipt.unreadable}", "yellow")
+    # Otherwise the lines above say why.
+    is_explained = not receipt.not_read or receipt.compared < receipt.words
     for line in receipt.counted:
-        why = f" ({line.why})" if line.why else ""
-        print_below(f"{line.read:,} of {line.number:,} {line.what} read{why}", "dim")
+        if line.number:
+            why = f" ({line.why})" if line.why and is_explained else ""
+            print_below(f"{line.what}: {line.read:,} of {line.number:,} in the index{why}", "dim")
     for left in receipt.left_out:
-        print_below(f"{left.number:,} {left.what} left out: {left.why}", "dim")
+        print_below(f"{left.what}: {left.number:,} left out ({left.why})", "dim")
 
 
 def queues(connection: Connection) -> dict[str, int]:

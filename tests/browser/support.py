@@ -1,8 +1,10 @@
 """What the tests of the console share: signing in, what a page must not do, and axe."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Self
 
 from playwright.sync_api import ConsoleMessage, Page, Request, expect
@@ -62,6 +64,11 @@ def sign_in(page: Page, user: str) -> None:
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name=user, exact=True).click()
     expect(page.locator(".account summary")).to_have_text(re.compile(rf"\b{user}$"))
+
+
+def pictures(otherwise: Path) -> Path:
+    """Return the folder for pictures of pages: that of the documentation with RAGSTACK_PICTURES=1."""
+    return ROOT / "docs" / "images" if os.environ.get("RAGSTACK_PICTURES") else otherwise
 
 
 UNREADABLE: Final = """() => {

@@ -9,13 +9,18 @@ import pytest
 from playwright.sync_api import FilePayload, Locator, Page, Route, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import body_of, check_accessibility
+from tests.browser.support import body_of, check_accessibility, check_readable, pictures
 from tests.e2e.support import LocalStack, client
+from tests.support.office_files import docx, p
+from tests.support.pdf_files import pages, text
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
 FOLDER: Final = "samples/documents/people"
 """Where alice may write."""
+
+PICTURE: Final = b"q 555 0 0 800 20 30 cm BI /W 2 /H 2 /CS /G /BPC 8 ID \x20\x80\xc0\xf0 EI Q\n"
+"""The content of a page that is a picture."""
 
 DROP: Final = """([name, text]) => {
   const dropped = new DataTransfer();
@@ -70,6 +75,90 @@ def test_an_upload_is_followed_until_a_search_finds_it(visit: Open) -> None:
 
     expect(page.get_by_text("A search found this document at rank 1")).to_be_visible()
     expect(page.get_by_role("region", name="Text that was read")).to_contain_text("starts at dusk")
+    check_accessibility(page)
+
+
+def manual() -> bytes:
+    """A PDF of 24 pages; of two, nothing can be read, and of another only what a scanner wrote on it."""
+
+    def chapter(number: int) -> bytes:
+        rules = [b"(Rule %d: the keeper of tower %d cleans its lamp.)" % (each, number) for each in range(1, 13)]
+        lines = [(720 - 20 * each, 11, rule) for each, rule in enumerate(rules)]
+        return text((760, 20, b"(The lamps of tower %d)" % number), *lines)
+
+    scanned = {7: PICTURE, 12: PICTURE, 18: PICTURE + text((15, 9, b"(Scanned at the harbour office)"))}
+    return pages(*(scanned.get(number) or chapter(number) for number in range(1, 25)))
+
+
+def test_a_receipt_names_what_was_not_read_and_leads_to_it(visit: Open, tmp_path: Path) -> None:
+    page = visit("#/documents?tab=uploads", user="alice", viewport={"width": 1280, "height": 860})
+    upload(page, [{"name": "lamp-manual.pdf", "mimeType": "application/pdf", "buffer": manual()}])
+    expect(row(page, "lamp-manual.pdf")).to_contain_text("Partly indexed")
+    expect(row(page, "lamp-manual.pdf")).to_contain_text("page 7")
+    page.get_by_role("link", name="lamp-manual.pdf").click()
+    receipt = page.get_by_role("region", name="What was read")
+
+    missing = [re.compile("^Not read.*page 7, page 12: "), re.compile("^Partly read.*page 18: ")]
+    expect(receipt.locator(".not-read li")).to_have_text(missing)
+    strip = receipt.get_by_role("list", name="Pages")
+    expect(strip.get_by_role("listitem").first).to_have_text("Pages 1 to 6: read")
+    expect(receipt.get_by_role("row").filter(has_text="Pages")).to_contain_text("88 %")
+    expect(page.get_by_text("“What was read” has the details")).to_be_visible()
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        check_accessibility(page)
+        receipt.screenshot(path=pictures(tmp_path) / f"receipt-{scheme}.png", animations="disabled")
+
+    original = page.get_by_role("region", name="Original and text")
+    receipt.get_by_role("button", name="page 12", exact=True).press("Enter")
+    expect(original).to_be_focused()
+    expect(original).to_be_in_viewport()
+    expect(original.get_by_role("img", name="Page 12;")).to_be_visible()
+    strip.get_by_role("button", name="Page 18: partly read").click()
+    expect(original.get_by_role("img", name="Page 18;")).to_be_visible()
+    page.set_viewport_size({"width": 320, "height": 640})
+    check_readable(page)
+    check_accessibility(page)
+
+
+def test_the_list_says_what_searches_do_not_find(visit: Open) -> None:
+    page = visit("#/documents?tab=uploads", user="alice")
+    upload(
+        page,
+        [
+            {
+                "name": "lamp-scan.pdf",
+                "mimeType": "application/pdf",
+                "buffer": pages(text((700, 12, b"(Lamps)")), PICTURE),
+            }
+        ],
+    )
+    expect(row(page, "lamp-scan.pdf")).to_contain_text("Partly indexed")
+
+    page.evaluate("location.hash = '#/documents?q=lamp-scan'")
+
+    found = page.get_by_role("row").filter(has=page.get_by_role("link", name="lamp-scan.pdf"))
+    for width in (1280, 800, 320):
+        page.set_viewport_size({"width": width, "height": 640})
+        expect(found.get_by_text("Partly indexed").locator("visible=true")).to_have_count(1)
+        expect(found.get_by_text("page 2: ")).to_be_visible()
+        check_readable(page)
+        check_accessibility(page)
+
+
+def test_a_receipt_counts_what_is_left_out_on_purpose(visit: Open) -> None:
+    comment = f'<w:comment w:id="0">{p("Is this still so?")}</w:comment>'
+    word = docx(p("The keeper lights the lamp of the north tower at dusk."), {"c": ("comments", comment)})
+    page = visit("#/documents?tab=uploads", user="alice")
+    upload(page, [{"name": "lamp-duty.docx", "mimeType": "application/octet-stream", "buffer": word}])
+    expect(row(page, "lamp-duty.docx")).to_contain_text("Indexed")
+
+    page.get_by_role("link", name="lamp-duty.docx").click()
+
+    receipt = page.get_by_role("region", name="What was read")
+    expect(receipt).to_contain_text("Everything that the file shows is in the index.")
+    cells = receipt.get_by_role("row").filter(has_text="Comments").get_by_role("cell")
+    expect(cells).to_have_text(["1", "left out"])
     check_accessibility(page)
 
 

@@ -1,6 +1,5 @@
 """Every page, light and dark: accessible, and as the pictures in the documentation show it."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -10,13 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility, check_readable
-from tests.e2e.support import ROOT, LocalStack
+from tests.browser.support import check_accessibility, check_readable, pictures
+from tests.e2e.support import LocalStack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
-
-PICTURES: Final = ROOT / "docs" / "images"
-"""Written with RAGSTACK_PICTURES=1."""
 
 QUESTION: Final = quote("Who do I call when my laptop is stolen?")
 
@@ -52,8 +48,7 @@ def test_a_page_is_accessible_and_complete(visit: Open, name: str, scheme: str, 
 
     check_accessibility(page)
 
-    folder = PICTURES if os.environ.get("RAGSTACK_PICTURES") else tmp_path
-    page.screenshot(path=folder / f"{name}-{scheme}.png", animations="disabled")
+    page.screenshot(path=pictures(tmp_path) / f"{name}-{scheme}.png", animations="disabled")
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -41,6 +41,11 @@ export function isFinal(status: Status): boolean {
   return MEANINGS[status].isFinal;
 }
 
+/** Whether searches do not find all of such a document, for a reason. */
+export function isLacking(status: Status): boolean {
+  return status === "PARTIALLY_INDEXED" || status === "FAILED";
+}
+
 /** Whether the console knows the status; a newer service may have others. */
 export function isStatus(name: string): name is Status {
   return name in MEANINGS;

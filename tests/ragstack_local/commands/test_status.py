@@ -88,7 +88,7 @@ def test_a_document_is_shown_with_its_history(aws: Aws, run: Run) -> None:
 
 
 def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aws, run: Run) -> None:
-    picture = NotRead("page 2", 0, 0, "it is a picture")
+    pictures = [NotRead(page, 0, 0, "it is a picture") for page in ("page 2", "page 5")]
     half = NotRead("page 3", 9, 4, "5 of 9 words are not in the index", "Ask your manager")
     receipt = Receipt(
         1_800_000_000.0,
@@ -99,7 +99,7 @@ def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aw
         read=1204,
         counted=(Counted("pages", 30, 5, "see below"), Counted("words", 1209, 1204, "they are not in the index")),
         left_out=(LeftOut("comments", 2, "comments are no part of the text"),),
-        not_read=(picture, half),
+        not_read=(*pictures, half),
         parts_not_read=25,
     )
     aws.record("leave.pdf", Status.PARTIALLY_INDEXED, aws.put("leave.pdf"), reason=receipt.reason, receipt=receipt)
@@ -107,12 +107,11 @@ def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aw
     shown = " ".join(run("status", "leave.pdf").stdout.split())
     [in_json] = json.loads(run("status", "leave.pdf", "--json").stdout)
 
-    assert "Not read: page 2: it is a picture Not read: page 3: 5 of 9 words are not in the index" in shown
-    assert "such as “Ask your manager” Not read: 23 more parts 5 of 30 pages read (see below)" in shown
-    assert "1,204 of 1,209 words read (they are not in the index)" in shown
-    assert "2 comments left out: comments are no part of the text" in shown
+    assert "Not read: page 2, page 5: it is a picture Not read: page 3: 5 of 9 words are not in the index" in shown
+    assert "such as “Ask your manager” Not read: 22 more parts pages: 5 of 30 in the index words: 1,204" in shown
+    assert "words: 1,204 of 1,209 in the index comments: 2 left out (comments are no part of the text)" in shown
     assert in_json["receipt"]["complete"] is False
-    assert in_json["receipt"]["not_read"][1]["example"] == "Ask your manager"
+    assert in_json["receipt"]["not_read"][2]["example"] == "Ask your manager"
 
 
 def test_an_unknown_document_is_an_error(run: Run) -> None:

@@ -1,5 +1,5 @@
 /** The shapes that every page is made of. */
-import { type ComponentProps, type FormEvent, type ReactNode, useId } from "react";
+import { type ComponentProps, type FormEvent, type ReactNode, type Ref, useId } from "react";
 import { meaning, type Status } from "../status";
 import { place } from "./names";
 
@@ -51,6 +51,8 @@ interface CardProps {
   className?: string;
   /** Whether it scrolls, so that the keyboard needs to reach it. */
   isScrolling?: boolean;
+  /** For a section that takes the focus when something leads to it. */
+  ref?: Ref<HTMLElement>;
   onSubmit?: () => void;
   children: ReactNode;
 }
@@ -62,6 +64,7 @@ export function Card({
   aside,
   className = "",
   isScrolling,
+  ref,
   onSubmit,
   children,
 }: CardProps) {
@@ -83,7 +86,7 @@ export function Card({
     ),
   };
   if (onSubmit) return <Form {...own} onSubmit={onSubmit} />;
-  return <section {...own} tabIndex={isScrolling ? 0 : undefined} />;
+  return <section {...own} ref={ref} tabIndex={isScrolling ? 0 : ref ? -1 : undefined} />;
 }
 
 interface ScrollingProps extends ComponentProps<"section"> {

@@ -1,6 +1,6 @@
 /** One document: what happened to it, whether searches find it, its original next to its text, its attributes. */
 
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useApp, useLoaded } from "../../context";
@@ -9,10 +9,10 @@ import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
 import { documentKey, documentName } from "../../parts/names";
 import { Badge, Button, Card, StatusBadge } from "../../parts/shapes";
-import { ErrorBox, Loading, Notice } from "../../parts/states";
+import { ErrorBox, Loading, Notice, sentence } from "../../parts/states";
 import { useWaiting, waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
-import { isFinal, meaning } from "../../status";
+import { isFinal, isLacking, meaning } from "../../status";
 import { AttributesCard } from "./AttributesCard";
 import { followDeletion, lastListing, paramsOf } from "./listing";
 import { Pages } from "./Pages";
@@ -99,6 +99,15 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
   const view = useLoaded(`view ${document.uri} ${version} ${isPresent}`, (client, signal) =>
     isPresent ? client.post("/api/view", { uri: document.uri }, signal) : Promise.resolve(null),
   );
+  const [page, setPage] = useState<number | null>(null);
+  const original = useRef<HTMLElement>(null);
+  const announce = useAnnounce();
+  const showPage = (next: number) => {
+    setPage(next);
+    original.current?.scrollIntoView();
+    original.current?.focus({ preventScroll: true });
+    announce(`Page ${next} of the original`);
+  };
   const name = documentName(document.uri);
   const remove = () => {
     const { id } = document;
@@ -140,14 +149,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
         </p>
       </header>
       {error && <ErrorBox error={error} onRetry={remove} />}
-      {document.status === "FAILED" && (
-        <Notice kind="warning">
-          Searches do not find this document. {document.reason ?? "The knowledge base gave no reason."}
-        </Notice>
-      )}
-      {document.status === "PARTIALLY_INDEXED" && (
-        <Notice kind="warning">Searches find only a part of this document. {document.reason}</Notice>
-      )}
+      <Shortfall document={document} />
       <div className="two">
         <Timeline document={document} view={view} />
         <AttributesCard
@@ -157,10 +159,50 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
           onSaved={onChange}
         />
       </div>
-      {document.receipt && <ReceiptCard receipt={document.receipt} />}
-      {isPresent && <Pages uri={document.uri} first={view} />}
+      {document.receipt && (
+        <ReceiptCard receipt={document.receipt} onPage={(view.data?.pages ?? 1) > 1 ? showPage : undefined} />
+      )}
+      {isPresent && (
+        <Pages
+          ref={original}
+          uri={document.uri}
+          first={view}
+          page={page}
+          onPage={setPage}
+          isCompared={document.receipt !== null && !document.receipt.unreadable}
+        />
+      )}
     </>
   );
+}
+
+/** What searches do not find. The receipt, if there is one, follows with the reasons. */
+function Shortfall({
+  document: { status, reason, receipt, knowledge_base_status },
+}: {
+  document: DocumentDetail;
+}) {
+  if (status === "FAILED")
+    return (
+      <Notice kind="warning">
+        Searches do not find this document. {sentence(reason ?? "The knowledge base gave no reason")}
+      </Notice>
+    );
+  if (status !== "PARTIALLY_INDEXED") return null;
+  const isOwn = receipt !== null && knowledge_base_status === "INDEXED";
+  return (
+    <Notice kind="warning">
+      {receipt?.unreadable
+        ? "Searches find this document. It is not known whether they find all of it."
+        : "Searches find only a part of this document."}{" "}
+      {isOwn ? "“What was read” has the details." : reason && sentence(reason)}
+    </Notice>
+  );
+}
+
+/** Whether the notice above the page has the reason. */
+function isNoticed({ status, reason }: DocumentDetail, told: string): boolean {
+  return told === reason && isLacking(status);
 }
 
 function Timeline({ document, view }: { document: DocumentDetail; view: Loaded<DocumentView | null> }) {
@@ -174,7 +216,7 @@ function Timeline({ document, view }: { document: DocumentDetail; view: Loaded<D
               {time(step.at)}
               {step.seconds !== null && ` · for ${duration(step.seconds)}`}
             </span>
-            {step.reason && <p dir="auto">{step.reason}</p>}
+            {step.reason && !isNoticed(document, step.reason) && <p dir="auto">{step.reason}</p>}
           </li>
         ))}
         {document.waiting_for && (

@@ -22,7 +22,7 @@ import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { HeadRow } from "../../parts/Table";
 import { useWaiting } from "../../parts/Undo";
 import { address, go, usePlace } from "../../route";
-import { LISTED, listedStatus, meaning } from "../../status";
+import { isLacking, LISTED, listedStatus, meaning } from "../../status";
 import { type Filters, filtersOf, type Listing, paramsOf, useListing } from "./listing";
 import { isActive, useUploads } from "./uploads";
 
@@ -342,8 +342,13 @@ const Row = memo(function Row({ row, number, isActive, isDeleted, onFocus }: Row
           <bdi>{documentName(row.uri)}</bdi>
         </a>
         <span className="small below">
-          <bdi>{folder || "No folder"}</bdi>
+          <bdi className="inline-folder">{folder || "No folder"}</bdi>
           <span className="inline-status">{shownStatus}</span>
+          {!isDeleted && isLacking(row.status) && row.reason && (
+            <bdi className="reason" title={plain(row.reason)}>
+              {plain(row.reason)}
+            </bdi>
+          )}
         </span>
       </td>
       <td className="folder" title={folder}>

@@ -1,6 +1,6 @@
 /** The original next to the text that was read from it; pages that gave no text are named. */
 
-import { useState } from "react";
+import type { Ref } from "react";
 import type { DocumentView } from "../../api/types";
 import { type Loaded, useLoaded } from "../../context";
 import { Pager } from "../../parts/Pager";
@@ -8,8 +8,18 @@ import { Button, Card, Scrolling } from "../../parts/shapes";
 import { length } from "../../parts/spans";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 
-export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView | null> }) {
-  const [page, setPage] = useState<number | null>(null);
+interface Props {
+  uri: string;
+  first: Loaded<DocumentView | null>;
+  /** The page to show; null for the first view. */
+  page: number | null;
+  onPage: (page: number) => void;
+  /** Whether what was not read is shown elsewhere. */
+  isCompared: boolean;
+  ref: Ref<HTMLElement>;
+}
+
+export function Pages({ uri, first, page, onPage, isCompared, ref }: Props) {
   const other = useLoaded(`page ${uri} ${page}`, (client, signal) =>
     page === null ? Promise.resolve(null) : client.post("/api/view", { uri, page }, signal),
   );
@@ -18,7 +28,9 @@ export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView 
   return (
     <Card
       title="Original and text"
-      aside={shown && <Pager view={shown} onPage={setPage} isLoading={view.isLoading} />}
+      className="pages-of-original"
+      ref={ref}
+      aside={shown && <Pager view={shown} onPage={onPage} isLoading={view.isLoading} />}
     >
       {view.error && <ErrorBox error={view.error} onRetry={view.reload} />}
       {!shown && !view.error && <Loading what="the document" />}
@@ -27,7 +39,7 @@ export function Pages({ uri, first }: { uri: string; first: Loaded<DocumentView 
           <strong dir="auto">{shown.title}</strong>
         </p>
       )}
-      {shown && <WithoutText view={shown} onPage={setPage} />}
+      {shown && !isCompared && <WithoutText view={shown} onPage={onPage} />}
       {shown && <Page view={shown} />}
     </Card>
   );

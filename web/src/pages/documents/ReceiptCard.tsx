@@ -2,62 +2,182 @@
 
 import type { DocumentReceipt } from "../../api/types";
 import { count, time } from "../../format";
-import { Card } from "../../parts/shapes";
+import { Badge, Button, Card } from "../../parts/shapes";
+import { sentence } from "../../parts/states";
 import { Table } from "../../parts/Table";
+import { inPercent, type Missing, missing, type Pages, pageOf, share, strip } from "./receipt";
 
-export function ReceiptCard({ receipt }: { receipt: DocumentReceipt }) {
-  const more = receipt.parts_not_read - receipt.not_read.length;
+interface Props {
+  receipt: DocumentReceipt;
+  /** Shows a page of the original; undefined if there is none to show. */
+  onPage?: ((page: number) => void) | undefined;
+}
+
+export function ReceiptCard({ receipt, onPage }: Props) {
   return (
-    <Card title="What was read">
-      <p className="small">
-        The file was read a second time in another way and compared with {count(receipt.chunks, "chunk")} of
-        the index, {time(receipt.compared_at)}.
-      </p>
-      {receipt.unreadable && <p>It could not be compared: {receipt.unreadable}</p>}
-      {receipt.not_read.length > 0 && (
-        <ul className="not-read">
-          {receipt.not_read.map((part) => (
-            <li key={part.part}>
-              <strong dir="auto">{part.part}</strong> {part.why}
-              {part.example && (
-                <>
-                  , such as <q dir="auto">{part.example}</q>
-                </>
-              )}
-            </li>
-          ))}
-          {more > 0 && <li>and {count(more, "more part")}</li>}
-        </ul>
-      )}
-      {receipt.counted.length > 0 && (
-        <Table
-          className="receipt"
-          rows={receipt.counted}
-          keyOf={(line) => line.what}
-          columns={[
-            ["In the file", (line) => line.what],
-            ["Number", (line) => line.number.toLocaleString("en"), "number"],
-            ["In the index", (line) => line.read.toLocaleString("en"), "number"],
-            ["", (line) => <Share read={line.read} number={line.number} what={line.what} />],
-            ["", (line) => line.why],
-          ]}
-        />
-      )}
-      {receipt.left_out.length > 0 && (
-        <ul className="small">
-          {receipt.left_out.map((left) => (
-            <li key={left.what}>
-              {left.number.toLocaleString("en")} {left.what} left out: {left.why}
-            </li>
-          ))}
-        </ul>
-      )}
+    <Card
+      title="What was read"
+      className="receipt"
+      aside={<span className="small">compared {time(receipt.compared_at)}</span>}
+    >
+      <div className="two">
+        <div className="stack">
+          <NotRead receipt={receipt} onPage={onPage} />
+          <Strip pages={strip(receipt)} onPage={onPage} />
+          <Compared receipt={receipt} />
+        </div>
+        <Figures receipt={receipt} />
+      </div>
     </Card>
   );
 }
 
-function Share({ read, number, what }: { read: number; number: number; what: string }) {
+function NotRead({ receipt: { not_read, parts_not_read }, onPage }: Props) {
+  if (not_read.length === 0) return null;
+  const more = parts_not_read - not_read.length;
   return (
-    <meter min={0} max={number || 1} value={number ? read : 1} aria-label={`Share of ${what} in the index`} />
+    <ul className="not-read">
+      {missing(not_read).map((each) => (
+        <li key={each.parts[0]?.part}>
+          <Reason of={each} onPage={onPage} />
+        </li>
+      ))}
+      {more > 0 && <li className="more">And {count(more, "more part")}</li>}
+    </ul>
+  );
+}
+
+function Compared({ receipt: { unreadable, chunks, complete } }: Pick<Props, "receipt">) {
+  if (unreadable)
+    return <p dir="auto">The file could not be compared with the index. {sentence(unreadable)}</p>;
+  return (
+    <>
+      {complete && <p>Everything that the file shows is in the index.</p>}
+      {chunks > 0 && (
+        <p className="small">
+          The file was read a second time in another way, and compared with {count(chunks, "chunk")} of the
+          index.
+        </p>
+      )}
+    </>
+  );
+}
+
+function Reason({ of: { parts, isPartly, why, example }, onPage }: { of: Missing } & Pick<Props, "onPage">) {
+  return (
+    <>
+      <Badge kind={isPartly ? "warn" : "bad"}>{isPartly ? "Partly read" : "Not read"}</Badge>
+      <span dir="auto">
+        {parts.map(({ part }, place) => {
+          const page = pageOf(part);
+          return (
+            <span key={part}>
+              {place > 0 && ", "}
+              {page !== null && onPage ? (
+                <Button kind="link" onClick={() => onPage(page)}>
+                  {part}
+                </Button>
+              ) : (
+                <strong>
+                  <bdi>{part}</bdi>
+                </strong>
+              )}
+            </span>
+          );
+        })}
+        : {why}
+        {example && (
+          <>
+            , such as <q dir="auto">{example}</q>
+          </>
+        )}
+      </span>
+    </>
+  );
+}
+
+const STATES = { read: "read", partly: "partly read", missing: "not read" };
+
+/** A bar for each page that was read, and the numbers of the others. */
+function Strip({ pages, onPage }: { pages: readonly Pages[] } & Pick<Props, "onPage">) {
+  if (pages.length === 0) return null;
+  return (
+    <ol className="page-strip" aria-label="Pages">
+      {pages.map(({ first, last, state }) => {
+        const name = first === last ? `Page ${first}: ${STATES[state]}` : `Pages ${first} to ${last}: read`;
+        return (
+          <li key={first} title={name}>
+            {state !== "read" && onPage ? (
+              <Button className={state} aria-label={name} onClick={() => onPage(first)}>
+                {first}
+              </Button>
+            ) : (
+              <>
+                <span className="visually-hidden">{name}</span>
+                {state !== "read" && (
+                  <span className={state} aria-hidden="true">
+                    {first}
+                  </span>
+                )}
+                {state === "read" &&
+                  Array.from({ length: last - first + 1 }, (_, place) => (
+                    <span key={place} className="read" aria-hidden="true" />
+                  ))}
+              </>
+            )}
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+/** What was counted, and below it what the index does not have on purpose. */
+function Figures({ receipt }: { receipt: DocumentReceipt }) {
+  const { counted, left_out, not_read, compared, words } = receipt;
+  // Otherwise the list of what was not read says why.
+  const isExplained = not_read.length === 0 || compared < words;
+  const lines = [
+    ...counted
+      .filter((line) => line.number > 0)
+      .map((line) => ({
+        ...line,
+        index: line.read.toLocaleString(),
+        share: share(line, receipt),
+        why: isExplained ? line.why : null,
+      })),
+    ...left_out.map((line) => ({ ...line, index: "left out", share: null })),
+  ];
+  if (lines.length === 0) return null;
+  return (
+    <Table
+      rows={lines}
+      keyOf={(line, place) => `${place} ${line.what}`}
+      columns={[
+        [
+          "Content",
+          (line) => (
+            <>
+              {line.what}
+              {line.share !== null && <Share of={line.share} />}
+              {line.why && <span className="small">{line.why}</span>}
+            </>
+          ),
+        ],
+        ["In the file", (line) => line.number.toLocaleString(), "number"],
+        ["In the index", (line) => line.index, "number"],
+      ]}
+    />
+  );
+}
+
+function Share({ of }: { of: number }) {
+  return (
+    <span className="share">
+      <span className="whole" aria-hidden="true">
+        <span className={of < 1 ? "some" : undefined} style={{ width: `${of * 100}%` }} />
+      </span>
+      {inPercent(of)}
+    </span>
   );
 }
