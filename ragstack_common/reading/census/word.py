@@ -17,13 +17,15 @@ from ragstack_common.reading.census.parts import (
     Census,
     Part,
 )
+from ragstack_common.reading.html import archives
 from ragstack_common.reading.office_package import OfficePackage, Relationship
 
 _NUMBER_OF_PAGE: Final = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES|PAGEREF)\b", re.IGNORECASE)
 _DELETED: Final = frozenset({"del", "moveFrom"})
 _PROPERTIES: Final = frozenset({"pPr", "rPr", "sdtPr", "sectPr", "tblPr", "tcPr"})
 _OFF: Final = ("0", "false", "off")
-_WEB_PAGES: Final = (".htm", ".html", ".xhtml", ".mht", ".mhtml")
+_WEB_PAGES: Final = (".htm", ".html", ".xhtml")
+_WEB_ARCHIVES: Final = (".mht", ".mhtml")
 _CHARACTERS: Final = {"tab": " ", "ptab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
 _APART: Final = frozenset({"rt", "rubyBase", "oMath", "num", "den", "deg", "e", "sub", "sup"})
 """What ends with a space here, because the readers write it in another way."""
@@ -130,6 +132,13 @@ class _Word:
         data = b"".join(self._package.blocks(name))
         if ending.endswith(_WEB_PAGES):
             within = pages.count_html(data)
+        elif ending.endswith(_WEB_ARCHIVES):
+            within = Census([], "parts")
+            for page, charset in archives.pages_in(data):
+                counted = pages.count_html(page, charset)
+                within.parts += counted.parts
+                for aside in counted.asides:
+                    within.left_out(aside.what, aside.number, aside.why)
         elif ending.endswith(".docx") and self._level < _MOST_LEVELS:
             within = _Word(OfficePackage(data, "docx"), self._level + 1).census()
         elif ending.endswith(".txt"):

@@ -4,7 +4,6 @@ All visible text is read in order: of text boxes, fields, notes, content control
 headers and footers once. Deleted and hidden text and comments are left out.
 """
 
-import email
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -12,8 +11,7 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from ragstack_common.reading import drawings, lists, markdown, rtf, symbols
-from ragstack_common.reading.encodings import known
-from ragstack_common.reading.html import pages
+from ragstack_common.reading.html import archives, pages
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.office_package import OfficePackage, whole_number
 from ragstack_common.reading.paragraphs import Paragraph
@@ -379,9 +377,8 @@ class _Document:
         if name.endswith((".htm", ".html", ".xhtml")):
             blocks.written(pages.read(data).text)
         elif name.endswith((".mht", ".mhtml")):
-            for part in email.message_from_bytes(data).walk():
-                if part.get_content_type() == "text/html" and isinstance(html := part.get_payload(decode=True), bytes):
-                    blocks.written(pages.read(html, known(part.get_content_charset("utf-8"))).text)
+            for page, charset in archives.pages_in(data):
+                blocks.written(pages.read(page, charset).text)
         elif name.endswith(".docx") and self._level < _MAX_LEVEL:
             blocks.written(_Document(OfficePackage(data, "docx"), self._level + 1).text())
         elif name.endswith(".rtf"):

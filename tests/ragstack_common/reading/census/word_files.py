@@ -208,7 +208,7 @@ class _Word:
 
     def _other_file(self) -> str:
         own = f"f{len(self.files)}"
-        ending = self._one_of("html", "txt", "docx", "rtf", "odt")
+        ending = self._one_of("html", "txt", "docx", "mht", "rtf", "odt")
         part, self.marks.part = self.marks.part, f"file {own}.{ending}"
         if ending == "odt":
             data = self.marks.hide().encode()
@@ -221,6 +221,8 @@ class _Word:
             data = docx(
                 p(self.marks.show(), reference, self._hidden()), {"fn": ("footnotes", note), "st": self.parts["st"]}
             )
+        elif ending == "mht":
+            data = f"MIME-Version: 1.0\nContent-Type: text/html\n\n<p>{self.marks.show()}</p>".encode()
         else:
             data = (f"<p>{self.marks.show()}</p>" if ending == "html" else self.marks.show()).encode()
         self.marks.part = part
