@@ -9,7 +9,7 @@ local Bedrock together. Word and PDF files are written by LibreOffice
 - cell: a line of the answer has the name of the row and the cell
 - with header: and it, or a line before it, has the words above the column of the cell
 
-Run: ``python benchmarks/tables.py [--embedding minilm] [--list] [--small]``.
+Run: ``python benchmarks/tables.py [--embedding minilm] [--formats xlsx,csv] [--small] [--list]``.
 """
 
 import argparse
@@ -83,7 +83,7 @@ class Asked:
     def with_header(self) -> bool:
         lines = self.answer.answer.splitlines()
         return any(
-            self._is_cell(line) and has_words(" ".join(lines[: number + 1]), self.question.column)
+            self._is_cell(line) and self._has("\n".join(lines[: number + 1]), self.question.column)
             for number, line in enumerate(lines)
         )
 
@@ -95,18 +95,19 @@ class Asked:
     def _has_row(self, passage: str) -> bool:
         """Whether a line has the cell and the label of its row, and the passage the name of its group."""
         *groups, label = self.question.labels
-        return all(has_words(passage, group) for group in groups) and any(
-            has_words(line, label) and has_words(line, self.question.value) for line in passage.splitlines()
+        return all(self._has(passage, group) for group in groups) and any(
+            self._has(line, label) and self._has(line, self.question.value) for line in passage.splitlines()
         )
 
     def _is_cell(self, line: str) -> bool:
-        return all(has_words(line, part) for part in (*self.question.labels, self.question.value))
+        return all(self._has(line, part) for part in (*self.question.labels, self.question.value))
+
+    def _has(self, text: str, words: str) -> bool:
+        return has_words("\n".join(map(as_cells, text.split("\n"))) if self.file_format == "csv" else text, words)
 
 
 def has_words(line: str, words: str) -> bool:
     """Whether a line has some words one after the other, not as parts of others: 12 is not in 12.5 or -12."""
-    if "|" not in line:
-        line = "\n".join(map(as_cells, line.split("\n")))
     pattern = r"[\s|]+".join(map(re.escape, words.split()))
     return re.search(rf"(?<![\w.,(-]){pattern}(?![\w)%]|[.,]\d)", line) is not None
 
@@ -122,13 +123,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedding", default="minilm", help="as in `ragstack bedrock` (minilm)")
     parser.add_argument("--small", action="store_true", help="only tables of at most 300 rows")
+    parser.add_argument("--formats", default=",".join(SIZES), help="of the tables (all)")
     parser.add_argument("--list", action="store_true", help="print each question whose answer lacks the cell")
     chosen = parser.parse_args()
     os.environ |= CREDENTIALS
     console = Console(width=120)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ragstack-tables-") as folder:
-        documents = list(written(Path(folder), small=chosen.small))
+        documents = list(written(Path(folder), chosen.formats.split(","), small=chosen.small))
         with local_bedrock(Path(folder, "index"), "--embedding", chosen.embedding) as (url, _):
             base = indexed(url, documents)
             console.print(f"{len(documents)} tables are indexed after {time.perf_counter() - began:.0f} s")
@@ -145,13 +147,13 @@ def main() -> None:
         sys.exit("no question was asked")
 
 
-def written(folder: Path, *, small: bool) -> Iterator[tuple[str, MadeTable, str, bytes]]:
+def written(folder: Path, formats: Sequence[str], *, small: bool) -> Iterator[tuple[str, MadeTable, str, bytes]]:
     """Yield documents: shape, table, format and content."""
     taken: set[str] = set()
     has_office = shutil.which("soffice") is not None
     pages: list[tuple[str, MadeTable, str, Path]] = []
-    for file_format, sizes in SIZES.items():
-        for count in (size for size in sizes if not small or size <= 300):
+    for file_format in formats:
+        for count in (size for size in SIZES[file_format] if not small or size <= WIDEST):
             for number, shape in enumerate(SHAPES):
                 name = shape.__name__.replace("_", " ")
                 if name == "wide" and count > WIDEST:
