@@ -192,7 +192,7 @@ configuration: setup ## Write the tables of docs/CONFIGURATION.md from the setti
 synth: setup ## Write the CloudFormation templates for AWS, offline and without credentials
 	node_modules/.bin/cdk synth --quiet
 
-bench: setup ## Measure, side by side with a peer (takes minutes)
+bench: setup ## Measure, side by side with a peer, and hold the readers against their stored figures (takes minutes)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 lock: $(STAMPS)/python ## Pin all versions again with their hashes, after a change in pyproject.toml (ARGS=--upgrade for newer ones)

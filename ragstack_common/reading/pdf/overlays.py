@@ -91,25 +91,27 @@ def _on_lines(written: Sequence[Text]) -> Iterator[_Pair]:
     """Find texts that may lie on others of about the same height, on the same line."""
     parts: list[list[Text]] = []
     around: Rectangle | None = None
-    right = -math.inf
+    end = 0.0
     for text in written:
-        box = text.box
-        if around is None or not around.is_level_with(box):
-            yield from _of_one_line(parts)
-            parts, around, right = [], box, math.inf
-        elif box.bottom < around.bottom or around.top < box.top:
-            around = around.joined(box)
-        if box.left < right:
+        left, bottom, right, top = box = text.box
+        # Most texts continue a line, and this is faster than to ask for each.
+        is_within = around is not None and around.bottom <= bottom and top <= around.top
+        if around is None or not (is_within or around.is_level_with(box)):
+            if len(parts) > 1:
+                yield from _of_one_line(parts)
+            parts, around = [[]], box
+        elif left < end:
             parts.append([])
+        if not is_within:
+            around = around.joined(box)
         parts[-1].append(text)
-        right = box.right
-    yield from _of_one_line(parts)
+        end = right
+    if len(parts) > 1:
+        yield from _of_one_line(parts)
 
 
 def _of_one_line(parts: list[list[Text]]) -> Iterator[_Pair]:
     """Find parts of a line that may lie on the longest one. Each goes from left to right."""
-    if len(parts) < 2:  # noqa: PLR2004 - two are needed
-        return
     parts.sort(key=lambda texts: sum(text.box.right - text.box.left for text in texts))
     *others, longest = parts
     left, right = longest[0].box.left, longest[-1].box.right
