@@ -144,6 +144,7 @@ test-fast: setup ## The tests nearest to what changed, in half a minute
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --changed $(ARGS)
 
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
+	@$(INSTALL) $(VENV) requirements/fuzz.txt || echo "  atheris has no wheel for this machine: its runs are skipped"
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/ragstack_common tests/conformance tests/contract tests/local_bedrock)
 
 faults: setup ## Services that fail, functions and stacks that are killed, and the demonstration: a small run of `make soak`
@@ -205,7 +206,7 @@ lock: $(STAMPS)/python ## Pin all versions again with their hashes, after a chan
 	$(BIN)/$(LOCK) requirements/milvus.in --constraint requirements.txt --constraint requirements/layer.txt \
 	  --output-file requirements/milvus.txt
 	$(BIN)/$(LOCK) requirements/build.in --constraint requirements.txt --output-file requirements/build.txt
-	for name in ministack clients llama-index; do \
+	for name in ministack clients fuzz llama-index; do \
 	  $(BIN)/$(LOCK) $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit 1; \
 	done
 

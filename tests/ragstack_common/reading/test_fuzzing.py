@@ -1,6 +1,6 @@
 """Minutes of files that are damaged where it leads to lines of the readers that none reached before.
 
-Part of `make soak`, with `pip install atheris`. RAGSTACK_FUZZ_SECONDS is the time for each format (60), and files of
+Part of `make soak`, which installs atheris. RAGSTACK_FUZZ_SECONDS is the time for each format (60), and files of
 the folder RAGSTACK_FUZZ_FILES are damaged, too.
 """
 
@@ -23,7 +23,7 @@ SLOW_SECONDS = 30
 
 
 @pytest.mark.skipif(not SOAK, reason="part of the long run")
-@pytest.mark.skipif(find_spec("atheris") is None, reason="pip install atheris")
+@pytest.mark.skipif(find_spec("atheris") is None, reason="`make soak` installs atheris where it has a wheel")
 @pytest.mark.parametrize("file_format", sorted(READERS))
 @pytest.mark.timeout(SECONDS + 120)
 def test_no_file_makes_a_reader_fail(file_format: str, tmp_path: Path) -> None:
