@@ -56,7 +56,6 @@ ANY_TEXT: Final = "text"
 """A query for all chunks of a document, whatever they have."""
 
 EXAMPLE_CHARACTERS: Final = 80
-MISSING: Final = "they are not in the index"
 
 PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
 
@@ -347,7 +346,7 @@ def _not_read(census: Census, found: Sequence[PartFound], pages: set[int]) -> It
         if part.unread and (each.words or number not in pages or census.unit != "pages"):
             yield NotRead(part.name, each.words, each.read, part.unread)
         elif not each.is_read(LEAST_SHARE):
-            why = f"{each.words - each.read:,} of {each.words:,} words are not in the index"
+            why = f"missing from the index: {each.words - each.read:,} of {each.words:,} words"
             example = None if each.example is None else " ".join(each.example.split())[:EXAMPLE_CHARACTERS]
             yield NotRead(part.name, each.words, each.read, why, example)
 
@@ -355,20 +354,17 @@ def _not_read(census: Census, found: Sequence[PartFound], pages: set[int]) -> It
 def _counted(census: Census, found: Sequence[PartFound], words: int, not_read: Sequence[NotRead]) -> Iterator[Counted]:
     if census.unit != "parts":
         number = len(census.parts)
-        yield Counted(census.unit, number, number - len(not_read), "see below" if not_read else None)
+        yield Counted(census.unit, number, number - len(not_read))
     compared_words, read = sum(each.words for each in found), sum(each.read for each in found)
     if census.cells:
         lost = sum(each.lost_texts for each in found) if compared_words else census.cells
-        yield Counted("cells", census.cells, max(0, census.cells - lost), MISSING if lost else None)
+        yield Counted("cells", census.cells, max(0, census.cells - lost))
     why = None
     if words and not compared_words:
         why = "the knowledge base did not index the document"
     elif compared_words < words:
-        why = f"{compared_words:,} were looked for, spread over the document"
-    elif read < words:
-        why = MISSING
+        why = f"only a sample of {compared_words:,} words was looked for"
     yield Counted("words", words, read, why)
     if census.unit == "parts" and len(found) > 1:
         for each in found:
-            lost = each.words - each.read
-            yield Counted(f"words in {each.part.name}", each.words, each.read, MISSING if lost else None)
+            yield Counted(f"words in {each.part.name}", each.words, each.read)

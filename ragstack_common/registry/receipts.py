@@ -20,7 +20,7 @@ MAX_NAMED: Final = 3
 class Counted:
     """How many pages, cells or words a file has, and how many of them are in the index.
 
-    *why* is the reason why the others are not; None if all are.
+    *why* is the reason why the others are not; None if all are, or if the parts that are not read say why.
     """
 
     what: str
@@ -101,10 +101,10 @@ class Receipt:
             return None
         if self.unreadable is not None:
             return f"The file could not be compared with the index: {self.unreadable}"
-        named = [f"{each.part}: {each.why}" for each in self.not_read[:MAX_NAMED]]
+        named = [f"{each.part} ({each.why})" for each in self.not_read[:MAX_NAMED]]
         more = self.parts_not_read - len(named)
         also = f"; and {more:,} more" if more > 0 else ""
         if self.is_empty:
             what = "; ".join(named) or "the file shows no text"
-            return f"Nothing of it could be read: {what}{also}"
-        return f"Not all of it could be read: {'; '.join(named)}{also}"
+            return f"Nothing could be read: {what}{also}"
+        return f"Some parts could not be read: {'; '.join(named)}{also}"

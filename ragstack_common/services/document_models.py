@@ -55,7 +55,7 @@ class ReceiptLine(BaseModel):
     what: str = Field(description="In the plural", examples=["pages", "cells", "words"])
     number: int
     read: int = Field(description="How many of them are in the index")
-    why: str | None = Field(description="Why the others are not; null if all are")
+    why: str | None = Field(description="Why the others are not; null if all are, or if not_read says why")
 
 
 class LeftOutLine(BaseModel):

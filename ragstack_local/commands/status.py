@@ -51,7 +51,7 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how many documents can be searched, which are in progress or failed, and the stack's URLs and queues.
+    """Show how many documents can be searched, which are in progress, indexed in part or failed, and the stack's URLs.
 
     Example:  ragstack status
 
@@ -98,6 +98,7 @@ def _overview(documents: ApiDocuments, connection: Connection | None) -> dict[st
 
     found: dict[str, Any] = {
         "searchable": run(documents.api.request("GET", "/api/facets", Facets, parameters={"limit": 1})).documents,
+        "partial": some(Status.PARTIALLY_INDEXED),
         "in_motion": [document for each in IN_MOTION for document in some(each)],
         "failed": some(Status.FAILED),
     }
@@ -116,6 +117,7 @@ def _print_overview(found: Mapping[str, Any]) -> None:
                 "`ragstack failures` lists the dead letters, `ragstack replay` sends them again.", style="yellow"
             )
     _print_some(sorted(found["in_motion"], key=lambda each: str(each.received_at)), "cyan")
+    _print_some(sorted(found["partial"], key=lambda each: str(each.finished_at), reverse=True), "yellow")
     _print_some(sorted(found["failed"], key=lambda each: str(each.finished_at), reverse=True), "red")
     if found["failed"]:
         console.print("`ragstack status --failed` says what to do about each.", style="yellow")

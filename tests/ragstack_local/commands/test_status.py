@@ -16,17 +16,19 @@ def test_status_counts_searchable_documents_and_lists_the_others(aws: Aws, run: 
     aws.record("good.md", Status.INDEXED, aws.put("good.md"))
     aws.record("[bold]bad.md", Status.FAILED, aws.put("[bold]bad.md"), reason="The file is empty.")
     aws.record("new.md", Status.INDEXING, aws.put("new.md"))
+    aws.record("half.md", Status.PARTIALLY_INDEXED, aws.put("half.md"), reason="Page 2 is a picture")
 
     shown = run("status").stdout.splitlines()
     found = json.loads(run("status", "--json").stdout)
 
     assert shown == [
-        "1 document can be searched",
+        "2 documents can be searched",
         f"INDEXING s3://{BUCKET}/new.md",
+        f"PARTIALLY_INDEXED s3://{BUCKET}/half.md: Page 2 is a picture",
         f"FAILED s3://{BUCKET}/[bold]bad.md: The file is empty.",
         "`ragstack status --failed` says what to do about each.",
     ]
-    assert found["searchable"] == 1
+    assert found["searchable"] == 2
     assert [document["key"] for document in found["in_motion"]] == ["new.md"]
     assert [document["key"] for document in found["failed"]] == ["[bold]bad.md"]
 
@@ -89,7 +91,7 @@ def test_a_document_is_shown_with_its_history(aws: Aws, run: Run) -> None:
 
 def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aws, run: Run) -> None:
     pictures = [NotRead(page, 0, 0, "it is a picture") for page in ("page 2", "page 5")]
-    half = NotRead("page 3", 9, 4, "5 of 9 words are not in the index", "Ask your manager")
+    half = NotRead("page 3", 9, 4, "missing from the index: 5 of 9 words", "Ask your manager")
     receipt = Receipt(
         1_800_000_000.0,
         READERS,
@@ -97,7 +99,7 @@ def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aw
         words=1209,
         compared=1209,
         read=1204,
-        counted=(Counted("pages", 30, 5, "see below"), Counted("words", 1209, 1204, "they are not in the index")),
+        counted=(Counted("pages", 30, 5), Counted("words", 1209, 1204)),
         left_out=(LeftOut("comments", 2, "comments are no part of the text"),),
         not_read=(*pictures, half),
         parts_not_read=25,
@@ -107,7 +109,7 @@ def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aw
     shown = " ".join(run("status", "leave.pdf").stdout.split())
     [in_json] = json.loads(run("status", "leave.pdf", "--json").stdout)
 
-    assert "Not read: page 2, page 5: it is a picture Not read: page 3: 5 of 9 words are not in the index" in shown
+    assert "Not read: page 2, page 5: it is a picture Not read: page 3: missing from the index: 5 of 9 words" in shown
     assert "such as “Ask your manager” Not read: 22 more parts pages: 5 of 30 in the index words: 1,204" in shown
     assert "words: 1,204 of 1,209 in the index comments: 2 left out (comments are no part of the text)" in shown
     assert in_json["receipt"]["complete"] is False
