@@ -26,6 +26,7 @@ _PAIR: Final = re.compile(r"[*_`\s]*([^\W\d_][^:：\n]*?)[*_`\s]*[:：][*_`]*(?:
 _PRICED: Final = re.compile(rf"\s*([^\W\d_][^\d\n]*?(?:\([^()\n]*\))?)[\s.·…_]*(?<![\w.,]){_AMOUNT}\s*")
 _BARE_AMOUNT: Final = re.compile(rf"\s*{_AMOUNT}\s*")
 _SENTENCE: Final = re.compile(r"[.!?。！？।؟]\s+[^\W\d_]|[,;、،]\s*$")
+_PERIOD: Final = re.compile(r"\b(?:[QH][1-4][ /])?(?:19|20)\d\d\b")
 _NUMBER: Final = re.compile(r"\d")
 
 
@@ -61,10 +62,16 @@ def titles(lines: Sequence[str]) -> int:
     """Return how many lines are above the values: a heading, the names of columns, or both."""
     if any(map(_BARE_AMOUNT.fullmatch, lines)):  # the first line names an item
         return 0
-    bare = list(takewhile(lambda line: not (_NUMBER.search(line) or key_of(line)), lines))
+    bare = list(takewhile(lambda line: _names_periods(line) or not (_NUMBER.search(line) or key_of(line)), lines))
     if not bare or len(bare) == len(lines):
         return min(1, len(bare))
     return 2 if len(bare) > 1 and len(bare[1].split()) >= MIN_COLUMNS else 1
+
+
+def _names_periods(line: str) -> bool:
+    """Whether the only numbers of a line are several years or quarters, which name columns."""
+    rest, periods = _PERIOD.subn("", line)
+    return periods > 1 and not _NUMBER.search(rest)
 
 
 def entries(lines: Sequence[str]) -> Iterator[range]:

@@ -70,6 +70,17 @@ def test_a_row_is_quoted_below_the_first_row_of_its_group() -> None:
     assert said == "| City | Costs | 2025 |\n| --- | --- | --- |\n| Porto | Rent | 2 |\n| | Travel | 4 |"
 
 
+def test_the_years_above_the_columns_of_a_pdf_are_no_answer() -> None:
+    rows = "\n".join(
+        f"{name} €1{number},563 €7{number},989 €2{number},890"
+        for number, name in enumerate(("Lisbon", "Porto", "Faro", "Braga", "Evora", "Harbour"))
+    )
+
+    said, _sources = answered("What did Harbour cost in 2025?", f"Costs by city\n\nCity 2023 2024 2025\n{rows}")
+
+    assert said == "Harbour €15,563 €75,989 €25,890"
+
+
 def test_only_rows_that_the_question_names_are_quoted() -> None:
     rows = [f"| Unit {number} | {number} | {number * 2} |" for number in range(20)]
     table = "\n".join(["| Profit | Q1 2025 | Q2 2025 |", "| --- | --- | --- |", "| Harbour | 55 | (66) |", *rows])
