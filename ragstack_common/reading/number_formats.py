@@ -159,7 +159,7 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
         return "".join(_general(magnitude) if kind == "general" else text for kind, text in section.parts).strip()
     if section.is_date:
         is_elapsed = any(kind == "elapsed" for kind, _ in section.parts)
-        if value < 0 and is_elapsed:
+        if is_elapsed and -_LAST_SERIAL < value < 0:
             return f"-{_date(section, -value)}"
         days = value + _DAYS_BETWEEN_EPOCHS if since_1904 and not is_elapsed else value
         return _date(section, days) if 0 <= days < _LAST_SERIAL else _general(value)

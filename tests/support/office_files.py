@@ -30,6 +30,15 @@ def package(parts: Mapping[str, str | bytes]) -> bytes:
     return written.getvalue()
 
 
+def with_parts(data: bytes, parts: Mapping[str, str]) -> bytes:
+    """Return a file with more parts."""
+    written = io.BytesIO(data)
+    with zipfile.ZipFile(written, "a", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return written.getvalue()
+
+
 def links(targets: Mapping[str, tuple[str, str]], edition: str = TRANSITIONAL) -> str:
     """Return a part of relationships: the kind and the target by id."""
     kinds = (

@@ -38,25 +38,28 @@ def texts(package: OfficePackage, name: str) -> Iterator[str]:
     """Yield the texts of a chart or diagram, and of the shapes on it."""
     if not package.has(name):
         return
-    yield from _texts(package.root(name))
+    yield from shown(package.root(name), [])
     for link in package.links(name).values():
         if link.kind == "chartUserShapes" and package.has(link.target):
-            yield from _texts(package.root(link.target))
+            yield from shown(package.root(link.target), [])
 
 
-def paragraph(element: Element) -> str:
+def _paragraph(element: Element) -> str:
     """Return the text of a paragraph; a field that repeats a value has its name for a text."""
     runs = (each for each in element if each.tag != "fld" or each.get("type", "")[:1].islower())
     return "".join(text.text or "" for run in runs for text in run.iter("t")).strip()
 
 
-def _texts(root: Element) -> Iterator[str]:
+def shown(root: Element, drawn: list[str]) -> Iterator[str]:
+    """Yield the texts of shapes or a chart, and add the links of other charts and diagrams that are shown there."""
     waiting = [root]
     while waiting:
         each = waiting.pop()
         if each.tag == "p":
-            if text := paragraph(each):
+            if text := _paragraph(each):
                 yield text
+        elif own := reference(each):
+            drawn.append(own)
         elif each.tag in _TEXTS:
             yield from (value.text for value in each.iter("v") if value.text)
         elif each.tag == "strDim":

@@ -16,8 +16,15 @@ from ragstack_common.reading.html.pages import BLOCKS, NOT_SHOWN, declared_chars
 from ragstack_common.reading.html.styles import Styles
 
 _FRONT_MATTER: Final = re.compile(r"\A\ufeff?(---|\+\+\+)[ \t]*\r?\n.*?^(?:\1|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
-_NO_TEXT: Final = re.compile(r"<!--.*?-->|<(script|style|template)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_CODE_OR_NO_TEXT: Final = re.compile(
+    r"(?P<code>^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z))"
+    r"|<!--.*?-->|<(?P<tag>script|style|template)\b[^>]*>.*?</(?P=tag)\s*>",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
 _APART: Final = frozenset({"br", "rb", "rt", "ruby", "sub", "sup"})
+_ALTERNATIVES: Final = frozenset({"noembed", "noframes", "noscript", "object", "template"})
+"""What browsers do not show, unlike others."""
+
 _PICTURES: Final = frozenset({"img", "svg", "canvas", "picture"})
 
 
@@ -51,10 +58,12 @@ class _Lines:
             elif isinstance(node, Text):
                 if not isinstance(node.parent, Element) or not self.styles.hides_text(node.parent):
                     self._open.append(node.data or "")
+                else:
+                    self.hidden += bool((node.data or "").strip())
             elif not isinstance(node, Element):
                 waiting.extend(reversed(node.children or ()))
-            elif self.styles.hides(node):
-                self.hidden += bool(node.to_text().strip())
+            elif self.styles.hides(node) or node.name in _ALTERNATIVES:
+                self.hidden += _has_text(node)
             elif node.name in _PICTURES or node.name not in NOT_SHOWN:
                 waiting.extend(self._entered(node))
         self._end()
@@ -62,6 +71,8 @@ class _Lines:
     def _entered(self, node: Element) -> list[Node | None]:
         """Return what comes next in an element, the last first; None ends a line."""
         self.pictures += node.name in _PICTURES
+        if node.name == "canvas":  # what is in it is for browsers without scripts
+            return []
         if node.name in ("input", "select", "textarea"):
             self._open.append(shown_value(node))
             return []
@@ -77,6 +88,20 @@ class _Lines:
         self._open.clear()
 
 
+def _has_text(node: Node) -> bool:
+    """Whether there is text in an element, other than code."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Text) and (each.data or "").strip():
+            return True
+        if not isinstance(each, Element) or each.name not in ("script", "style"):
+            waiting += each.children or ()
+            content = getattr(each, "template_content", None)
+            waiting += content.children or () if content else ()
+    return False
+
+
 def count_text(data: bytes, file_format: str, charset: str | None = None, column: str | None = None) -> Census:
     """List the lines of a text file, without what Markdown does not show; raises UnreadableDocument.
 
@@ -87,8 +112,8 @@ def count_text(data: bytes, file_format: str, charset: str | None = None, column
         return Census([Part("text", [*_cells(text, column)])], "parts")
     if file_format == "md":
         text = _FRONT_MATTER.sub("", text)
-        if "```" not in text and "~~~" not in text:
-            text, comments = _NO_TEXT.subn(" ", text)
+        comments = sum(found["code"] is None for found in _CODE_OR_NO_TEXT.finditer(text))
+        text = _CODE_OR_NO_TEXT.sub(lambda found: found["code"] or " ", text)
     census = Census([Part("text", [line for line in text.splitlines() if line.strip()])], "parts")
     census.left_out("comments", comments, HIDDEN_LEFT_OUT)
     return census

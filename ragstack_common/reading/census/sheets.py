@@ -6,9 +6,12 @@ formats give them, unless it is a date, a fraction or a number in another notati
 
 import re
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.etree.ElementTree import Element
 
+from ragstack_common.reading.census import drawings
 from ragstack_common.reading.census.parts import (
     COMMENTS_LEFT_OUT,
     HIDDEN_LEFT_OUT,
@@ -17,8 +20,8 @@ from ragstack_common.reading.census.parts import (
     Census,
     Part,
 )
-from ragstack_common.reading.number_formats import BUILT_IN
-from ragstack_common.reading.office_package import OfficePackage, local
+from ragstack_common.reading.number_formats import BUILT_IN, GENERAL
+from ragstack_common.reading.office_package import OfficePackage, local, whole_number
 
 if TYPE_CHECKING:
     import xlrd
@@ -27,9 +30,16 @@ _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _SHEETS: Final = ("worksheet", "chartsheet", "dialogsheet")
 _ON: Final = ("1", "true")
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|\\[\s\S]|_[\s\S]|\*[\s\S]|\[[^\]]*\]")
+_DECIMAL: Final = re.compile(r"\d")
+_NO_DIGIT: Final = re.compile(r"\D")
 _PLACES: Final = re.compile(r"[0#?]")
-_OTHERWISE: Final = re.compile(r"[ymdhsegb/]|,(?![0#?])|;;")
-"""Dates, other calendars, exponents, fractions, thousands, and hidden numbers."""
+_DIGITS: Final = re.compile(r"[0#?](?:[0#?,. ]*[0#?])?")
+_OTHERWISE: Final = re.compile(r"[ymdhsegb/@]|,(?! ?[0#?])|[0#?][^0#?,. ]+[0#?]")
+"""Dates, other calendars, exponents, fractions, texts, thousands, and numbers of several parts."""
+
+_LEAST: Final = 1e-9
+_MOST: Final = 1e15
+"""Smaller and greater numbers are shown with an exponent."""
 
 
 class _Cell(NamedTuple):
@@ -49,7 +59,7 @@ class _Workbook:
         self._main = package.main_part()
         self._links = package.links(self._main)
         self._strings = [*self._shared_strings()]
-        self._shows_digits = [*self._formats()]
+        self._formats = [*self._cell_formats()]
         self._left_out = {"hidden rows": 0, "hidden cells": 0, "comments": 0, "pictures": 0, "embedded files": 0}
 
     def census(self) -> Census:
@@ -71,15 +81,16 @@ class _Workbook:
             census.left_out(what, number, reasons.get(what, HIDDEN_LEFT_OUT))
         return census
 
-    def _formats(self) -> Iterator[bool]:
-        """Yield for each style of cells whether it shows the digits of numbers."""
+    def _cell_formats(self) -> Iterator[str]:
+        """Yield the format of each style of cells."""
         for link in self._links.values():
             if link.kind == "styles" and self._package.has(link.target):
                 styles = self._package.root(link.target)
-                own = {each.get("numFmtId"): each.get("formatCode", "") for each in styles.iter("numFmt")}
+                codes = styles.iter("numFmt")
+                own = {whole_number(each.get("numFmtId"), 0): each.get("formatCode", GENERAL) for each in codes}
                 for each in styles.find("cellXfs") or ():
-                    number = each.get("numFmtId", "0")
-                    yield shows_digits(own.get(number, BUILT_IN.get(int(number), "y")))
+                    number = whole_number(each.get("numFmtId"), 0)
+                    yield own.get(number, BUILT_IN.get(number, "y" if number else GENERAL))
 
     def _shared_strings(self) -> Iterator[str]:
         for link in self._links.values():
@@ -96,7 +107,7 @@ class _Workbook:
         for element in self._package.elements(name):
             tag = local(element.tag)
             if tag == "col" and element.get("hidden") in _ON:
-                hidden_columns.update(range(int(element.get("min", 1)), min(int(element.get("max", 1)), 16_384) + 1))
+                hidden_columns.update(range(*_columns(element)))
             elif tag in ("filterColumn", "filters", "customFilters"):
                 is_filtered = True
             elif tag == "row":
@@ -119,13 +130,12 @@ class _Workbook:
             if local(cell.tag) != "c":
                 continue
             column = _column(cell.get("r", "")) or column + 1
-            kind = cell.get("t", "n")
+            kind, style = cell.get("t", "n"), whole_number(cell.get("s"), 0)
+            code = self._formats[style] if 0 <= style < len(self._formats) else GENERAL
             value = next((each.text or "" for each in cell if local(each.tag) == "v"), "").strip()
             text = ""
             if kind == "n":
-                style = int(cell.get("s", "0"))
-                if value and (style >= len(self._shows_digits) or self._shows_digits[style]):
-                    yield _Cell(column, digits=digits_of(value))
+                yield _Cell(column, digits=digits_of(value, code) if value else ())
             elif kind == "s":
                 text = self._strings[int(value)] if value.isdigit() and int(value) < len(self._strings) else ""
             elif kind == "inlineStr":
@@ -134,8 +144,10 @@ class _Workbook:
                 text = {"1": "TRUE", "true": "TRUE", "": ""}.get(value, "FALSE")
             elif kind in ("str", "e"):
                 text = _unescaped(value)
-            if text.strip():
+            if text.strip() and shows_text(code):
                 yield _Cell(column, text)
+            else:
+                self._left_out["hidden cells"] += bool(text.strip())
 
     def _drawn(self, part: str) -> Iterator[str]:
         """Yield the texts of shapes and charts on a sheet, and count its comments, pictures and embedded files."""
@@ -147,20 +159,18 @@ class _Workbook:
             elif link.kind in ("oleObject", "package"):
                 self._left_out["embedded files"] += 1
             elif link.kind == "drawing":
-                yield from _paragraphs(self._package.root(link.target))
-                for drawn in self._package.links(link.target).values():
-                    self._left_out["pictures"] += drawn.kind == "image"
-                    if drawn.kind == "chart" and self._package.has(drawn.target):
-                        chart = self._package.root(drawn.target)
-                        yield from _paragraphs(chart)
-                        caches = chart.iter("strCache")
-                        yield from (value.text for cache in caches for value in cache.iter("v") if value.text)
+                drawn: list[str] = []
+                yield from drawings.shown(self._package.root(link.target), drawn)
+                links = self._package.links(link.target)
+                self._left_out["pictures"] += sum(each.kind == "image" for each in links.values())
+                for own in drawn:
+                    if own in links and not links[own].is_external:
+                        yield from drawings.texts(self._package, links[own].target)
 
 
-def _paragraphs(root: Element) -> Iterator[str]:
-    for paragraph in root.iter("p"):
-        if text := "".join(each.text or "" for each in paragraph.iter("t")).strip():
-            yield text
+def _columns(element: Element) -> tuple[int, int]:
+    """Return the columns that an element describes, from the first to the one after the last."""
+    return whole_number(element.get("min"), 1), min(whole_number(element.get("max"), 1), 16_384) + 1
 
 
 def _add(part: Part, cells: Sequence[_Cell]) -> None:
@@ -168,29 +178,55 @@ def _add(part: Part, cells: Sequence[_Cell]) -> None:
     part.texts += [cell.text for cell in cells if cell.text]
 
 
-def shows_digits(code: str) -> bool:
-    """Whether a format shows the digits of a number, rounded: not as a date, a fraction or a text."""
-    plain = _QUOTED.sub("", code).lower()
-    return plain == "general" or (bool(_PLACES.search(plain)) and not _OTHERWISE.search(plain))
+@cache
+def shows_text(code: str) -> bool:
+    """Whether a format shows texts: its fourth section is for them."""
+    sections = _QUOTED.sub("", code).split(";")
+    return len(sections) < 4 or "@" in sections[-1]  # noqa: PLR2004
 
 
-def digits_of(value: str) -> list[str]:
-    """Return the digits that a number may be shown with, rounded or in percent; none of 0, which is often a dash."""
+@cache
+def roundings(code: str) -> tuple[tuple[int | None, bool], ...]:
+    """Return how the sections of a format round: to how many places, None for all, and whether in percent.
+
+    None are returned of formats with a section that shows no digits, or others as well.
+    """
+    found = []
+    for section in _QUOTED.sub(_apart, GENERAL if code == "@" else code).lower().split(";")[:3]:
+        plain = section.replace("general", "")
+        digits = _DIGITS.search(plain)
+        if _OTHERWISE.search(plain) or (plain == section and digits is None):
+            return ()
+        places = len(_PLACES.findall(digits[0].partition(".")[2])) if digits else None
+        found.append((places, "%" in plain))
+    return tuple(found)
+
+
+def _apart(quoted: re.Match[str]) -> str:
+    """Return what stands for a text in a format: digits on either side of it are two numbers."""
+    if quoted[0][0] in "[_*" or quoted[0] in ("\\ ", '""'):
+        return "" if quoted[0][0] == "[" else " "
+    return "/" if _DECIMAL.search(quoted[0]) else "\0"
+
+
+def digits_of(value: str, code: str) -> list[str]:
+    """Return the digits that a number may be shown with in a format; none if it may be 0, which is often a dash."""
     try:
         number = abs(float(value))
     except ValueError:
         return [value]
-    if not 0 < number < 1e15:  # noqa: PLR2004 - more is shown with an exponent
+    if not _LEAST <= number < _MOST:
         return []
-    # Spreadsheets round halves up, and Python to the even digit.
-    forms = {
-        f"{scaled:.{places}f}" for each in (number, number * 100) for scaled in _around(each) for places in range(7)
-    }
-    return sorted({re.sub(r"\D", "", form).lstrip("0") or "0" for form in forms})
-
-
-def _around(number: float) -> tuple[float, float]:
-    return number, number * (1 + 1e-12)
+    forms = set()
+    for places, is_percent in roundings(code):
+        exact = Decimal(f"{number * 100 if is_percent else number:.15g}")
+        forms.add(f"{exact if places is None else exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):f}")
+    # Places with # and ? show no zeros at their end.
+    for form in [*forms]:
+        kept = len(form.rstrip("0")) if "." in form else len(form)
+        forms.update(form[:end] for end in range(kept, len(form)))
+    digits = {_NO_DIGIT.sub("", form).lstrip("0") for form in forms}
+    return [] if "" in digits else sorted(digits)
 
 
 def _text(element: Element) -> str:
@@ -263,5 +299,4 @@ def _cells_of_xls(book: "xlrd.Book", row: "Sequence[xlrd.sheet.Cell]") -> Iterat
                 yield _Cell(column, cell.value)
         elif cell.ctype == 2 and book.xf_list and cell.xf_index is not None:  # noqa: PLR2004 - xlrd.XL_CELL_NUMBER
             code = book.format_map[book.xf_list[cell.xf_index].format_key].format_str
-            if shows_digits(code):
-                yield _Cell(column, digits=digits_of(str(cell.value)))
+            yield _Cell(column, digits=digits_of(str(cell.value), code))

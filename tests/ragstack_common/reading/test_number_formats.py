@@ -78,6 +78,11 @@ def test_endless_and_wrong_formats_show_something(code: str) -> None:
     assert shown(1.5e300, code)
 
 
+def test_hours_of_more_days_than_there_are_dates_are_a_number() -> None:
+    assert shown(-3_000_000, "[h]:mm") == "-3000000"
+    assert shown(-1.5, "[h]:mm") == "-36:00"
+
+
 def test_a_format_can_add_to_a_text() -> None:
     assert shown_text("7", '"No. "@') == "No. 7"
     assert shown_text("7", "0.00") == "7"

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
+from tests.ragstack_common.reading.census.page_files import markdown_files, text_files, web_pages
+from tests.ragstack_common.reading.census.sheet_files import old_workbooks, workbooks
 from tests.ragstack_common.reading.census.word_files import word_files
 
 
@@ -18,4 +20,40 @@ def test_a_receipt_has_each_word_of_a_word_document(file: MarkedFile) -> None:
 @SOME
 @given(word_files(), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_word_document(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(st.one_of(workbooks(), old_workbooks()))
+def test_a_receipt_has_each_cell_of_a_workbook(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(st.one_of(workbooks(), old_workbooks()), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_a_workbook(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(web_pages())
+def test_a_receipt_has_each_word_of_a_web_page(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(web_pages(), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_a_web_page(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(st.one_of(markdown_files(), text_files()))
+def test_a_receipt_has_each_word_of_a_text_file(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(st.one_of(markdown_files(), text_files()), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_a_text_file(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
