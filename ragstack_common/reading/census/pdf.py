@@ -3,6 +3,8 @@
 What a page hides can be told by its drawing alone, which the reader does; so the receipt counts such passages.
 """
 
+import re
+from collections.abc import Mapping
 from ctypes import POINTER, c_ushort, cast, create_string_buffer
 from typing import Any, Final
 
@@ -31,6 +33,7 @@ _LEFT_OUT: Final = {
     _ATTACHMENTS: UPLOAD_APART,
 }
 _HYPHEN: Final = "\ufffe"
+_RIGHT_TO_LEFT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
 
 def count(data: bytes) -> Census:
@@ -67,18 +70,20 @@ class _Counting:
     def page(self, number: int, reader: PdfDocument) -> Part:
         """List the lines of a page, without those that the reader found to be hidden."""
         seen = IndexedText()
-        seen.add([reader.text(number)])
+        seen.add([text := reader.text(number)])
+        spelled = {"".join(sorted(word)): word for word in words_of(text)} if _RIGHT_TO_LEFT.search(text) else {}
         page = self._document[number - 1]
         characters = page.get_textpage()
         lines = [line for line in _joined(characters.get_text_range()).splitlines() if line.strip()]
         characters.close()
         part = Part(f"page {number}")
         for line in [*lines, *self._written(page)]:
-            words = words_of(line)
-            if len(seen.missing(words)) > len(words) / 2:
+            texts = _forwards(line, seen, spelled) if _RIGHT_TO_LEFT.search(line) else [line]
+            words = [words_of(text) for text in texts]
+            if sum(len(seen.missing(each)) for each in words if each) > sum(map(len, words)) / 2:
                 self.left_out[_HIDDEN] += 1
             else:
-                part.texts.append(line)
+                part.texts += texts
         part.unread = self._unread(page, part)
         page.close()
         return part
@@ -118,6 +123,20 @@ class _Counting:
                 self.left_out[_COMMENTS] += kind == raw.FPDF_ANNOT_TEXT
             raw.FPDFPage_CloseAnnot(annotation)
         return [line for text in texts for line in text.splitlines() if line.strip()]
+
+
+def _forwards(line: str, seen: IndexedText, spelled: Mapping[str, str]) -> list[str]:
+    """Return the words of a line with text from right to left, of which PDFium lists some from left to right.
+
+    Args:
+        line: As PDFium lists it.
+        seen: What the reader reads of the page.
+        spelled: Its words by their letters in order of the alphabet: PDFium does not turn ligatures around.
+    """
+    words = [spelled.get("".join(sorted(word)), word) for word in words_of(line)]
+    lines = [line, " ".join(words), " ".join(reversed(words))]
+    best = min(lines, key=lambda each: len(seen.missing(words_of(each))))
+    return [best] if not seen.missing(words_of(best)) else words
 
 
 def _joined(text: str) -> str:

@@ -203,7 +203,9 @@ class PdfDocument:
         try:
             page = self._document[number - 1]
             if self._has_written_annotations(page):
-                # Annotations become part of the page: PDFium extracts no text of theirs.
+                # Annotations become part of the page: PDFium extracts no text of theirs. It cuts a page whose size is
+                # that of all pages to the size of a letter.
+                self._pdfium.raw.FPDFPage_SetMediaBox(page, *page.get_bbox())
                 self._pdfium.raw.FPDFPage_Flatten(page, self._pdfium.raw.FLAT_NORMALDISPLAY)
                 page.close()
                 page = self._document[number - 1]

@@ -210,6 +210,13 @@ def test_what_a_form_shows_is_text_of_the_page_and_on_its_picture(widget: bytes)
     assert ink[1] > ink[0]
 
 
+def test_a_page_with_a_form_is_read_up_to_its_edge_if_all_pages_share_their_size() -> None:
+    form = b"/AcroForm << /Fields [6 0 R] /DR << /Font << /F 3 0 R >> >> >>"
+    filled = pages(drawn((72, 820, "Top of A4")), entries=b"/Annots [6 0 R]", more=[WIDGET % b""])
+
+    assert text_of(filled.replace(b"/Type /Catalog", b"/Type /Catalog " + form)).split("\n")[0] == "Top of A4"
+
+
 def test_a_hidden_field_of_a_form_is_left_out() -> None:
     data = pages(drawn((72, 695, "Plate:")), entries=b"/Annots [6 0 R]", more=[WIDGET % b"/F 2"])
 

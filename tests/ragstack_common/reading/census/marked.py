@@ -22,7 +22,7 @@ from tests.support.soak import examples
 _BETWEEN_DIGITS: Final = re.compile(r"(?<=\d)[.,](?=\d)")
 
 SOME: Final = settings(
-    max_examples=examples(640),
+    max_examples=examples(400),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
@@ -99,17 +99,19 @@ def check_receipt(file: MarkedFile) -> None:
     marks, text = file.marks, file.text
     receipt = file.receipt(text)
 
-    assert [word for word in marks.shown if word not in _without_points(text)] == []
-    assert [word for word in marks.hidden if word in text] == []
+    assert [word for word in marks.shown if word not in _without_points(text)] == [], text
+    assert [word for word in marks.hidden if word in text] == [], text
     assert {each.part for each in receipt.not_read} == marks.unread, (receipt.not_read, text[:1500])
     assert receipt.is_complete == (not marks.unread)
-    assert {each.what: each.number for each in receipt.left_out} == +marks.left_out
+    assert {each.what: each.number for each in receipt.left_out} == +marks.left_out, text
 
 
 def check_damage(file: MarkedFile, random: Random) -> None:
     """Check that a receipt notices text that an index does not have, and names its part."""
     marks = file.marks
-    for damaged in _damaged(file.text, [*marks.shown], random):
+    # A cell is missed by itself, a word only if it is more than two of a hundred.
+    numbers = [word for word in marks.shown if word.isdigit() and file.file_format.startswith("xls")]
+    for damaged in _damaged(file.text, [*marks.shown], numbers, random):
         lost = {part for word, part in marks.shown.items() if word not in _without_points(damaged)}
         receipt = file.receipt(damaged)
 
@@ -123,16 +125,10 @@ def _without_points(text: str) -> str:
     return _BETWEEN_DIGITS.sub("", text)
 
 
-def _damaged(text: str, words: list[str], random: Random) -> list[str]:
-    if not words:
-        return []
+def _damaged(text: str, words: list[str], numbers: list[str], random: Random) -> list[str]:
     word = random.choice(words)
     lines = text.splitlines(keepends=True)
     half = len(lines) // 2
-    changed = text.replace(word, "".join(random.sample("0123456789", 7))) if word.isdigit() else ""
-    return [
-        changed,
-        "".join(line for line in lines if word not in line),
-        "".join(lines[:half]),
-        "".join(lines[half:]),
-    ]
+    changed = [text.replace(random.choice(numbers), "".join(random.sample("0123456789", 7)))] if numbers else []
+    without_line = "".join(line for line in lines if word not in line)
+    return [without_line, "".join(lines[:half]), "".join(lines[half:]), "", *changed]

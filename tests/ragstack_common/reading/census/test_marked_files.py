@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
 from tests.ragstack_common.reading.census.page_files import markdown_files, text_files, web_pages
+from tests.ragstack_common.reading.census.paged_files import paged_files
 from tests.ragstack_common.reading.census.sheet_files import old_workbooks, workbooks
 from tests.ragstack_common.reading.census.word_files import word_files
 
@@ -56,4 +57,16 @@ def test_a_receipt_has_each_word_of_a_text_file(file: MarkedFile) -> None:
 @SOME
 @given(st.one_of(markdown_files(), text_files()), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_text_file(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(paged_files())
+def test_a_receipt_has_each_word_of_a_pdf(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(paged_files(), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_a_pdf(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
