@@ -6,7 +6,7 @@ its neighbours, or within letters that are together there. Case, punctuation and
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -24,6 +24,9 @@ _MARK: Final = ".{1,9}"
 
 _RAISED: Final = re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u209f]+")
 """Characters above or below the line: a part of the word before them, the number of a note, or apart."""
+
+MAX_FRUITLESS: Final = 2000
+"""Fruitless searches, of 2 ms in 4,000 chunks: a document of which so much is missing is incomplete anyway."""
 
 _NUMBER: Final = re.compile(r"\d(?:[\d.,'\u2019\u00a0\u202f ]*\d)?")
 _NO_DIGIT: Final = re.compile(r"\D")
@@ -43,6 +46,8 @@ class IndexedText:
         self._pairs: set[tuple[str, str]] = set()
         self._letters: list[str] = []
         self._digits: set[str] = set()
+        self.fruitless = 0
+        """Searches through all chunks that found nothing since it was set to 0."""
 
     def __len__(self) -> int:
         """Return the number of chunks that have words."""
@@ -96,10 +101,18 @@ class IndexedText:
         if len(run) > _FEW or len(letters) < _LONG_ENOUGH * len(run):
             return False
         nearby = re.compile(_MARK.join(own))
-        return any(nearby.search(chunk) for chunk in self._letters)
+        return self._some_chunk(nearby.search)
 
     def _has_letters(self, letters: str) -> bool:
-        return len(letters) >= _LONG_ENOUGH and any(letters in chunk for chunk in self._letters)
+        return len(letters) >= _LONG_ENOUGH and self._some_chunk(lambda chunk: letters in chunk)
+
+    def _some_chunk(self, matches: Callable[[str], object]) -> bool:
+        """Whether the letters of a chunk match; after many fruitless searches no more are made."""
+        if self.fruitless >= MAX_FRUITLESS:
+            return False
+        found = any(map(matches, self._letters))
+        self.fruitless += not found
+        return found
 
 
 def _digits(number: str) -> str:
@@ -202,6 +215,7 @@ class Comparison:
 
     def found(self) -> list[PartFound]:
         """Return what of each part is in the index, as far as it was looked for."""
+        self.index.fruitless = 0
         found = [PartFound(part) for part in self.census.parts]
         for window in sorted(self._looked, key=lambda each: (each.part, each.begin)):
             of_part = found[window.part]

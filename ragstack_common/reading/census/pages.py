@@ -112,6 +112,7 @@ def count_text(data: bytes, file_format: str, charset: str | None = None, column
         return Census([Part("text", [*_cells(text, column)])], "parts")
     if file_format == "md":
         text = _FRONT_MATTER.sub("", text)
+    if file_format == "md" and "<" in text:
         comments = sum(found["code"] is None for found in _CODE_OR_NO_TEXT.finditer(text))
         text = _CODE_OR_NO_TEXT.sub(lambda found: found["code"] or " ", text)
     census = Census([Part("text", [line for line in text.splitlines() if line.strip()])], "parts")
