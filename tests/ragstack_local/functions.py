@@ -53,7 +53,7 @@ WHOLE = Receipt(
     compared=5,
     read=5,
     counted=(Counted("words", 5, 5),),
-    left_out=(LeftOut("comments", 2, "comments are no part of the text"),),
+    left_out=(LeftOut("comments", 2, "comments are not part of the text"),),
 )
 
 

@@ -54,7 +54,7 @@ def count(
         UnreadableDocument: The file is damaged, protected or hostile.
     """
     if file_format in formats.UNREADABLE_HERE:
-        raise UnreadableDocument(f"files of the type .{file_format} are read by the knowledge base alone.")
+        raise UnreadableDocument(f"only the knowledge base reads .{file_format} files")
     formats.check(data, file_format)
     counts = _counter(file_format, charset, column)
     try:

@@ -33,7 +33,7 @@ def count_html(data: bytes, charset: str | None = None) -> Census:
     document = JustHTML(decoded(data, charset or declared_charset(data)), sanitize=False)
     lines = _Lines(Styles(document))
     lines.add(document.root)
-    census = Census([Part("text", lines.ended)], "parts")
+    census = Census([Part("main text", lines.ended)], "parts")
     census.left_out("pictures", lines.pictures, NOT_RECOGNIZED)
     census.left_out("hidden passages", lines.hidden, HIDDEN_LEFT_OUT)
     return census
@@ -109,13 +109,13 @@ def count_text(data: bytes, file_format: str, charset: str | None = None, column
     """
     text, comments = decoded(data, charset), 0
     if column is not None:
-        return Census([Part("text", [*_cells(text, column)])], "parts")
+        return Census([Part("main text", [*_cells(text, column)])], "parts")
     if file_format == "md":
         text = _FRONT_MATTER.sub("", text)
     if file_format == "md" and "<" in text:
         comments = sum(found["code"] is None for found in _CODE_OR_NO_TEXT.finditer(text))
         text = _CODE_OR_NO_TEXT.sub(lambda found: found["code"] or " ", text)
-    census = Census([Part("text", [line for line in text.splitlines() if line.strip()])], "parts")
+    census = Census([Part("main text", [line for line in text.splitlines() if line.strip()])], "parts")
     census.left_out("comments", comments, HIDDEN_LEFT_OUT)
     return census
 

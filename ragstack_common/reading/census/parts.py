@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-COMMENTS_LEFT_OUT: Final = "comments are no part of the text"
-DELETED_LEFT_OUT: Final = "deleted text is not shown"
+COMMENTS_LEFT_OUT: Final = "comments are not part of the text"
+DELETED_LEFT_OUT: Final = "the document no longer shows them"
 HIDDEN_LEFT_OUT: Final = "the file hides them"
-NOT_RECOGNIZED: Final = "text in pictures is not recognized"
-UPLOAD_APART: Final = "upload them as documents of their own"
+NOT_RECOGNIZED: Final = "text in pictures is not read"
+UPLOAD_APART: Final = "upload them as separate documents"
 
 
 @dataclass

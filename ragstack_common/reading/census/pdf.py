@@ -12,9 +12,9 @@ from ragstack_common.reading.census.comparison import IndexedText, words_of
 from ragstack_common.reading.census.parts import COMMENTS_LEFT_OUT, NOT_RECOGNIZED, UPLOAD_APART, Census, Part
 from ragstack_common.reading.pdf.document import PdfDocument
 
-PICTURE: Final = "it is a picture without a text layer, and text in pictures is not recognized"
-DRAWN: Final = "it has drawings and no text: its letters may be drawn"
-ALMOST_A_PICTURE: Final = "a picture covers it, and text in pictures is not recognized"
+PICTURE: Final = "a picture without a text layer; it needs text recognition (OCR) first"
+DRAWN: Final = "drawings without text; letters that are drawn as shapes cannot be read"
+ALMOST_A_PICTURE: Final = "a picture covers the page; it needs text recognition (OCR) first"
 
 COVERED: Final = 0.8
 """Share of a page from which on a picture covers it, as a scanned page does."""
@@ -29,7 +29,7 @@ _ATTACHMENTS: Final = "attachments"
 _LEFT_OUT: Final = {
     _PICTURES: NOT_RECOGNIZED,
     _COMMENTS: COMMENTS_LEFT_OUT,
-    _HIDDEN: "nobody sees them on their page",
+    _HIDDEN: "they are not visible on the page",
     _ATTACHMENTS: UPLOAD_APART,
 }
 _HYPHEN: Final = "\ufffe"

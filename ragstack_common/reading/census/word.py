@@ -66,7 +66,7 @@ class _Word:
     def census(self) -> Census:
         root = self._package.root(self._main)
         reading = _Reading()
-        text = Part("text", [*self._paragraphs(root, reading)])
+        text = Part("main text", [*self._paragraphs(root, reading)])
         around = Part("headers and footers")
         charts = Part("charts and diagrams", [*self._charts(self._links, reading)])
         for name in self._shown_around(root):
@@ -144,9 +144,9 @@ class _Word:
         elif ending.endswith(".txt"):
             within = pages.count_text(data, "txt")
         elif ending.endswith(".rtf"):  # without a count of its own
-            within = Census([Part("text", rtf.read(data).splitlines())], "parts")
+            within = Census([Part("main text", rtf.read(data).splitlines())], "parts")
         else:
-            part.unread = "files of this type within a document are not read"
+            part.unread = "embedded files of this type are not read; upload it as a separate document"
             return
         part.texts += [text for each in within.parts for text in each.texts]
         census.parts += [each for each in within.parts if each.unread]

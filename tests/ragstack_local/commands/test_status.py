@@ -100,7 +100,7 @@ def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aw
         compared=1209,
         read=1204,
         counted=(Counted("pages", 30, 5), Counted("words", 1209, 1204)),
-        left_out=(LeftOut("comments", 2, "comments are no part of the text"),),
+        left_out=(LeftOut("comments", 2, "comments are not part of the text"),),
         not_read=(*pictures, half),
         parts_not_read=25,
     )
@@ -111,7 +111,7 @@ def test_the_receipt_of_a_document_is_shown_first_with_what_was_not_read(aws: Aw
 
     assert "Not read: page 2, page 5: it is a picture Not read: page 3: missing from the index: 5 of 9 words" in shown
     assert "such as “Ask your manager” Not read: 22 more parts pages: 5 of 30 in the index words: 1,204" in shown
-    assert "words: 1,204 of 1,209 in the index comments: 2 left out (comments are no part of the text)" in shown
+    assert "words: 1,204 of 1,209 in the index comments: 2 left out (comments are not part of the text)" in shown
     assert in_json["receipt"]["complete"] is False
     assert in_json["receipt"]["not_read"][2]["example"] == "Ask your manager"
 

@@ -45,7 +45,7 @@ class Marks:
     hidden: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     unread: set[str] = field(default_factory=set)
-    part: str = "text"
+    part: str = "main text"
 
     def show(self) -> str:
         """Return a new word that people see."""
