@@ -61,7 +61,7 @@ class Bulk:
 
     @property
     def made(self) -> int:
-        """All calls of all operations."""
+        """Calls of these operations."""
         return sum(self.calls[name] for name in WORK)
 
 
