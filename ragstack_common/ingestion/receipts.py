@@ -40,8 +40,8 @@ CHUNKS_PER_LOOKUP: Final = 100
 QUERY_CHARACTERS: Final = 1000
 """Source: Bedrock quotas, query size of Retrieve as reported; the model allows 20,000."""
 
-SECONDS_FOR_ONE: Final = 100.0
-"""Time for one document at most: a minute to count what it has, and its lookups."""
+SECONDS_FOR_ONE: Final = 150.0
+"""Time for one document at most: a minute to count what it has, and its lookups, which wait for their turn."""
 
 MAX_LOOKUPS: Final = 40
 """Lookups for one document; of longer ones a sample is compared."""
@@ -201,7 +201,8 @@ class ReceiptService:
 
     def _wait(self, receipt: Receipt, answer: DocumentStatus) -> float | None:
         """Return how long to wait for text that is missing in an index that may not be up to date yet."""
-        if receipt.is_complete or answer.updated_at is None or OUTCOMES[str(answer)] is Status.FAILED:
+        lacks_text = receipt.chunks == 0 or receipt.read < receipt.compared  # pictures never get text
+        if not lacks_text or answer.updated_at is None or OUTCOMES[str(answer)] is Status.FAILED:
             return None
         left = answer.updated_at.timestamp() + self._services.settings.receipt_wait_seconds - self._services.clock()
         return left if left > 0 else None

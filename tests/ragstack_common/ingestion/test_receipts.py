@@ -326,6 +326,16 @@ def test_pages_that_show_something_without_text_are_named_and_counted(comparing:
     assert comparing.sums["PagesNotRead"] == 1
 
 
+def test_a_page_without_text_is_not_waited_for(comparing: Comparing) -> None:
+    file = pages(text((700, 12, b"(Twenty-seven days of leave)")), b"100 100 200 200 re f")
+    fresh = DocumentStatus("INDEXED", None, datetime.fromtimestamp(NOW - 20, UTC))
+    comparing.answer("Twenty-seven days of leave")
+
+    assert comparing.process(comparing.indexed(file, fresh, key="leave.pdf")) == []
+
+    assert comparing.record("leave.pdf").status is Status.PARTIALLY_INDEXED
+
+
 def test_a_page_that_a_parser_read_although_it_is_a_picture_counts_as_read(comparing: Comparing) -> None:
     """A knowledge base may have a parser of its own that recognizes text."""
     file = pages(text((700, 12, b"(Twenty-seven days of leave)")), b"100 100 200 200 re f")
