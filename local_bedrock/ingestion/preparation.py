@@ -125,7 +125,7 @@ class Preparation:
             charset = charset_of(submission.request.get("mimeType"))
             return Content(submission.content, sha256(submission.content).hexdigest(), charset)
         uri = submission.request["uri"]
-        formats.of_name(uri)
+        formats.of_bedrock(uri)
         try:
             return self.objects.read(uri, limit or MAX_DOCUMENT_BYTES)
         except ObjectTooLarge:
@@ -183,7 +183,7 @@ class _Places:
         position = Position(
             last_page=None if last_page == page else last_page,
             sheet=path[0] if path and self.file_format in formats.WITH_SHEETS else None,
-            section=section_of(path) if self.file_format in formats.WITH_HEADINGS else None,
+            section=section_of(path) if self.file_format not in formats.WITHOUT_HEADINGS else None,
         )
         return page, position.own_metadata() | page_starts(self.parsed.page_starts, chunk.start, end)
 

@@ -202,7 +202,7 @@ def _parsed(context: Context, at: str, document: Request) -> str:
         if "s3Location" in source:
             uri = source["s3Location"]["uri"]
             data = context.objects.read(uri, MAX_DOCUMENT_BYTES).data
-            file_format = document.get("format") or formats.of_name(uri)
+            file_format = document.get("format") or formats.of_bedrock(uri)
         else:
             data, file_format = source["bytes"], document.get("format")
         if file_format is None:

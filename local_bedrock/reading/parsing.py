@@ -76,10 +76,10 @@ class Parser:
         """
         formats.check(data, file_format)
         if file_format in formats.READ_DIRECTLY:
-            parsed = ParsedDocument(*read_directly(data, file_format, charset))
+            parsed = _parsed(read_directly(data, file_format, charset))
         else:
-            text, title = self._converted(data, file_format, charset, light=light)
-            parsed = _paged(text, title) if file_format == "pdf" else ParsedDocument(text, title)
+            found = self._converted(data, file_format, charset, light=light)
+            parsed = _paged(found) if file_format == "pdf" else _parsed(found)
         if not parsed.text.strip():
             raise UnreadableDocument(NO_TEXT_IN_PDF if file_format == "pdf" else NO_TEXT)
         return parsed
@@ -100,9 +100,14 @@ class Parser:
             raise UnreadableDocument(ended_its_reader(file_format, error.exitcode)) from None
 
 
-def _paged(text: str, title: str | None) -> ParsedDocument:
+def _parsed(found: ReadText) -> ParsedDocument:
+    return ParsedDocument(found.text, found.title)
+
+
+def _paged(found: ReadText) -> ParsedDocument:
+    text, title = found.text, found.title
     if "\f" not in text:
-        return ParsedDocument(text, title)
+        return _parsed(found)
     pages = text.removesuffix("\f").split("\f")
     starts, offset = [], 0
     for page in pages:

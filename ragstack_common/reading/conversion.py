@@ -18,16 +18,25 @@ _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _NOT_SHOWN: Final = re.compile(r"<!--.*?-->|<(script|style|template)\b[^>]*>.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 
 
+class Attachment(NamedTuple):
+    """A file within a mail; the name has no folders, and may be empty."""
+
+    name: str
+    data: bytes
+
+
 class ReadText(NamedTuple):
     """The text of a file.
 
     Attributes:
         text: Markdown; of a PDF plain text, with a form feed after each page.
         title: None if the file names none.
+        attachments: Of a mail, in its order.
     """
 
     text: str
     title: str | None = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 def read_directly(data: bytes, file_format: str, charset: str | None = None) -> ReadText:
@@ -65,7 +74,7 @@ def convert(
         raise UnreadableDocument(explained(error, file_format)) from None
     if len(found.text) > MAX_TEXT_CHARACTERS:
         raise UnreadableDocument(too_much_text(file_format))
-    return ReadText(_whole(found.text), _whole(found.title) if found.title else None)
+    return found._replace(text=_whole(found.text), title=_whole(found.title) if found.title else None)
 
 
 def too_much_text(file_format: str) -> str:

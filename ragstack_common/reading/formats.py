@@ -1,9 +1,9 @@
-"""The formats of Bedrock's default parser, and how to recognise them."""
+"""The formats that are read, and how to recognise them."""
 
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 
@@ -24,31 +24,86 @@ LIGHT: Final = 1
 PLAIN: Final = 2
 """How quickly a document is processed: it may take long, it is small, or it is short and needs no conversion."""
 
-MEDIA_TYPES: Final[Mapping[str, str]] = {
-    ".txt": "text/plain",
-    ".md": "text/markdown",
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".doc": "application/msword",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".csv": "text/csv",
-    ".xls": "application/vnd.ms-excel",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".pdf": "application/pdf",
-}
-"""The supported file types. Source: user guide of Knowledge Bases, formats of the default parser."""
 
-_OTHER_EXTENSIONS: Final = {"htm": "html"}
-_FORMATS: Final = tuple(each for suffix in MEDIA_TYPES if (each := suffix[1:]) not in _OTHER_EXTENSIONS)
+class Format(NamedTuple):
+    """A kind of file that is read.
+
+    Attributes:
+        title: What people call such files, in the plural.
+        suffixes: Endings of their names, the usual one first.
+    """
+
+    name: str
+    title: str
+    media_type: str
+    suffixes: tuple[str, ...]
+
+
+_OFFICE: Final = "application/vnd.openxmlformats-officedocument."
+_OPEN: Final = "application/vnd.oasis.opendocument."
+
+FORMATS: Final[Mapping[str, Format]] = {
+    each.name: each
+    for each in (
+        Format("txt", "Text files", "text/plain", (".txt",)),
+        Format("md", "Markdown files", "text/markdown", (".md",)),
+        Format("html", "Web pages", "text/html", (".html", ".htm")),
+        Format("doc", "Word 97-2003 documents", "application/msword", (".doc",)),
+        Format("docx", "Word documents", f"{_OFFICE}wordprocessingml.document", (".docx", ".docm")),
+        Format("csv", "CSV files", "text/csv", (".csv",)),
+        Format("xls", "Excel 97-2003 workbooks", "application/vnd.ms-excel", (".xls",)),
+        Format("xlsx", "Excel workbooks", f"{_OFFICE}spreadsheetml.sheet", (".xlsx", ".xlsm")),
+        Format("pdf", "PDF files", "application/pdf", (".pdf",)),
+        Format(
+            "pptx", "PowerPoint presentations", f"{_OFFICE}presentationml.presentation", (".pptx", ".pptm", ".ppsx")
+        ),
+        Format("ppt", "PowerPoint 97-2003 presentations", "application/vnd.ms-powerpoint", (".ppt",)),
+        Format("xlsb", "Binary Excel workbooks", "application/vnd.ms-excel.sheet.binary.macroenabled.12", (".xlsb",)),
+        Format("odt", "OpenDocument texts", f"{_OPEN}text", (".odt",)),
+        Format("odp", "OpenDocument presentations", f"{_OPEN}presentation", (".odp",)),
+        Format("ods", "OpenDocument spreadsheets", f"{_OPEN}spreadsheet", (".ods",)),
+        Format("rtf", "Rich text documents", "application/rtf", (".rtf",)),
+        Format("epub", "E-books", "application/epub+zip", (".epub",)),
+        Format("eml", "Mails", "message/rfc822", (".eml",)),
+        Format("msg", "Outlook mails", "application/vnd.ms-outlook", (".msg",)),
+        Format("mht", "Archives of web pages", "multipart/related", (".mht", ".mhtml")),
+        Format("ipynb", "Jupyter notebooks", "application/x-ipynb+json", (".ipynb",)),
+        Format("xml", "XML files", "application/xml", (".xml",)),
+        Format("json", "JSON files", "application/json", (".json",)),
+        Format("jsonl", "JSON Lines files", "application/jsonl", (".jsonl", ".ndjson")),
+        Format("tsv", "Tab-separated files", "text/tab-separated-values", (".tsv",)),
+        Format("rst", "reStructuredText files", "text/x-rst", (".rst",)),
+        Format("org", "Org files", "text/x-org", (".org",)),
+        Format("vtt", "WebVTT subtitles", "text/vtt", (".vtt",)),
+        Format("srt", "SubRip subtitles", "application/x-subrip", (".srt",)),
+        Format("png", "PNG images", "image/png", (".png",)),
+        Format("jpg", "JPEG images", "image/jpeg", (".jpg", ".jpeg")),
+        Format("tiff", "TIFF images", "image/tiff", (".tiff", ".tif")),
+        Format("webp", "WebP images", "image/webp", (".webp",)),
+        Format("gif", "GIF images", "image/gif", (".gif",)),
+    )
+}
+"""Every format, in the order in which lists show them."""
+
+_OF_SUFFIX: Final = {suffix: each for each in FORMATS.values() for suffix in each.suffixes}
+MEDIA_TYPES: Final[Mapping[str, str]] = {suffix: each.media_type for suffix, each in _OF_SUFFIX.items()}
+
+BEDROCK_SUFFIXES: Final = (".txt", ".md", ".html", ".htm", ".doc", ".docx", ".csv", ".xls", ".xlsx", ".pdf")
+"""What Bedrock's default parser reads; files with other endings are converted to Markdown first.
+
+Source: user guide of Knowledge Bases, formats of the default parser.
+"""
 
 READ_DIRECTLY: Final = ("txt", "md", "csv")
 UNREADABLE_HERE: Final = ("doc",)
-CONVERTED: Final = tuple(each for each in _FORMATS if each not in (*READ_DIRECTLY, *UNREADABLE_HERE))
-WITH_HEADINGS: Final = ("md", "txt", "html", "docx")
-"""Formats whose text has Markdown headings; in a PDF, a line that begins with # is not one."""
+CONVERTED: Final = tuple(each for each in FORMATS if each not in (*READ_DIRECTLY, *UNREADABLE_HERE))
+IMAGES: Final = ("png", "jpg", "tiff", "webp", "gif")
 
-WITH_SHEETS: Final = ("xls", "xlsx")
+WITH_SHEETS: Final = ("xls", "xlsx", "xlsb", "ods")
 """Formats whose text has the name of each sheet as a heading."""
+
+WITHOUT_HEADINGS: Final = ("pdf", "csv", "tsv", *WITH_SHEETS)
+"""Formats whose text has no Markdown headings of sections; in a PDF, a line that begins with # is not one."""
 
 DAMAGED: Final = "The .{} file is damaged or incomplete and could not be read ({})."
 PROTECTED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
@@ -94,25 +149,37 @@ def of_name(name: str) -> str:
     Raises:
         UnreadableDocument: The format is not supported.
     """
-    extension = PurePosixPath(name).suffix.lower().lstrip(".")
-    extension = _OTHER_EXTENSIONS.get(extension, extension)
-    if extension not in _FORMATS:
-        shown = f"The file type .{extension}" if extension else "A file without an extension"
-        raise UnreadableDocument(f"{shown} is not supported: use one of {', '.join(sorted(_FORMATS))}.")
-    return extension
+    return _of_suffix(PurePosixPath(name).suffix.lower(), MEDIA_TYPES)
+
+
+def of_bedrock(name: str) -> str:
+    """Return the format by a file name's extension, if it is one of Bedrock's default parser.
+
+    Raises:
+        UnreadableDocument: Bedrock does not read such files.
+    """
+    return _of_suffix(PurePosixPath(name).suffix.lower(), BEDROCK_SUFFIXES)
+
+
+def _of_suffix(suffix: str, known: Iterable[str]) -> str:
+    if suffix in known:
+        return _OF_SUFFIX[suffix].name
+    shown = f"The file type {suffix}" if suffix else "A file without an extension"
+    supported = ", ".join(sorted({_OF_SUFFIX[each].name for each in known}))
+    raise UnreadableDocument(f"{shown} is not supported: use one of {supported}.")
 
 
 def of_mime_type(mime_type: str) -> str:
-    """Return the format by a MIME type.
+    """Return the format of Bedrock's default parser by a MIME type.
 
     Raises:
         UnreadableDocument: The format is not supported.
     """
     wanted = mime_type.split(";", maxsplit=1)[0].strip().lower()
-    for suffix, known in MEDIA_TYPES.items():
-        if known == wanted:
-            return of_name(f"document{suffix}")
-    supported = ", ".join(dict.fromkeys(MEDIA_TYPES.values()))
+    for suffix in BEDROCK_SUFFIXES:
+        if MEDIA_TYPES[suffix] == wanted:
+            return of_bedrock(f"document{suffix}")
+    supported = ", ".join(dict.fromkeys(MEDIA_TYPES[suffix] for suffix in BEDROCK_SUFFIXES))
     raise UnreadableDocument(f"The MIME type {mime_type} is not supported: use one of {supported}.")
 
 
@@ -124,7 +191,7 @@ def of_request(request: Mapping[str, Any]) -> str:
     """
     if "format" in request:
         return str(request["format"])
-    return of_mime_type(request["mimeType"]) if request.get("mimeType") else of_name(request["uri"])
+    return of_mime_type(request["mimeType"]) if request.get("mimeType") else of_bedrock(request["uri"])
 
 
 def speed(request: Mapping[str, Any], size: int) -> int:

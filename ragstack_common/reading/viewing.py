@@ -79,8 +79,10 @@ def _open(data: bytes, file_format: str, charset: str | None, memory_limit: int)
         with limited_memory(memory_limit):
             return OpenDocument(file_format, pdf=PdfDocument(data))
     if file_format in formats.READ_DIRECTLY:
-        return OpenDocument(file_format, *read_directly(data, file_format, charset))
-    return OpenDocument(file_format, *convert(data, file_format, charset, limited_memory(memory_limit)))
+        found = read_directly(data, file_format, charset)
+    else:
+        found = convert(data, file_format, charset, limited_memory(memory_limit))
+    return OpenDocument(file_format, found.text, found.title)
 
 
 def main() -> None:

@@ -28,10 +28,10 @@ def test_halves_of_characters_are_put_together_or_replaced(found: str, kept: str
 
 
 def test_the_message_for_an_unknown_type_lists_the_known_ones() -> None:
-    known = sorted({formats.of_name(f"a{suffix}") for suffix in formats.MEDIA_TYPES})
+    known = sorted({formats.of_bedrock(f"a{suffix}") for suffix in formats.BEDROCK_SUFFIXES})
 
     with pytest.raises(UnreadableDocument) as caught:
-        formats.of_name("s3://bucket/film.mp4")
+        formats.of_bedrock("s3://bucket/film.mp4")
 
     assert str(caught.value) == f"The file type .mp4 is not supported: use one of {', '.join(known)}."
 

@@ -3,11 +3,23 @@ import pytest
 from ragstack_common.reading import formats
 
 
-@pytest.mark.parametrize("suffix", sorted(formats.MEDIA_TYPES))
-def test_every_supported_extension_has_a_format_and_its_media_type(suffix: str) -> None:
+@pytest.mark.parametrize("suffix", formats.BEDROCK_SUFFIXES)
+def test_each_extension_that_bedrock_reads_has_a_format_and_its_media_type(suffix: str) -> None:
     name = f"s3://bucket/A{suffix.upper()}"
 
-    assert formats.of_mime_type(f"{formats.media_type(name)}; charset=utf-8") == formats.of_name(name)
+    assert formats.of_mime_type(f"{formats.media_type(name)}; charset=utf-8") == formats.of_bedrock(name)
+
+
+def test_no_extension_belongs_to_two_formats() -> None:
+    suffixes = [suffix for each in formats.FORMATS.values() for suffix in each.suffixes]
+
+    assert sorted(suffixes) == sorted(formats.MEDIA_TYPES)
+    assert {*formats.BEDROCK_SUFFIXES} < {*suffixes}
+
+
+def test_bedrock_refuses_what_is_converted_for_it() -> None:
+    with pytest.raises(formats.UnreadableDocument, match=r"\.pptx is not supported"):
+        formats.of_bedrock("talk.pptx")
 
 
 @pytest.mark.parametrize("name", ["film.mp4", "notes.markdown", "pdf", ".pdf"])
