@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.recognition import encoding_of_nulls
 from ragstack_common.text.characters import is_dense
 
 _DETECTED_ON: Final = 64 * 1024
@@ -88,6 +89,8 @@ def _decoded(data: bytes, charset: str | None) -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
+    if wide := encoding_of_nulls(data):
+        return data.decode(wide, "replace")
     # S3 clients write charset=utf-8 for any text: it is believed if it is true.
     if charset and charset != "utf-8":
         return data.decode(charset, "replace")

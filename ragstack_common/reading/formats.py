@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ragstack_common.reading import recognition
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
@@ -150,6 +151,26 @@ def of_name(name: str) -> str:
         UnreadableDocument: The format is not supported.
     """
     return _of_suffix(PurePosixPath(name).suffix.lower(), MEDIA_TYPES)
+
+
+def of_content(data: bytes, name: str = "") -> str:
+    """Return the format of a file by its content; the name's extension decides between kinds of text.
+
+    Raises:
+        UnreadableDocument: The file is empty, encrypted, or binary and of a format that is not read.
+    """
+    if not data.strip():
+        raise UnreadableDocument("The file is empty.")
+    hint = _OF_SUFFIX.get(PurePosixPath(name).suffix.lower())
+    try:
+        return recognition.recognized(data, hint.name if hint else "")
+    except recognition.EncryptedError:
+        raise UnreadableDocument(PROTECTED.format(hint.name if hint else "docx")) from None
+    except recognition.UnrecognizedError as error:
+        supported = ", ".join(FORMATS)
+        raise UnreadableDocument(
+            f"The file's content is {error}, which is not supported: use one of {supported}."
+        ) from None
 
 
 def of_bedrock(name: str) -> str:

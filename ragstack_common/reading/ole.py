@@ -19,6 +19,7 @@ _MAX_REGULAR: Final = 0xFFFFFFFA
 _NONE: Final = 0xFFFFFFFF
 _STREAM: Final = 2
 _SECTOR_SHIFTS: Final = (9, 12)
+_Entry = tuple[str, int, int, int, int, int, int]
 
 
 class CompoundFile:
@@ -40,6 +41,7 @@ class CompoundFile:
             raise ValueError(f"sectors of 2^{shift} bytes")
         self._size, self._mini_size = 1 << shift, 1 << min(mini_shift, shift)
         directory, self._cutoff, mini_table = struct.unpack_from("<I4xII", data, 48)
+        self._listed: dict[tuple[str, ...], dict[str, _Entry]] = {}
         self._table = self._allocation()
         self._directory = b"".join(self._sectors(directory))
         root = self._entry(0)
@@ -48,28 +50,45 @@ class CompoundFile:
         self._mini_table = _numbers(b"".join(self._sectors(mini_table)))
         self._mini_stream = b"".join(self._sectors(root[4]))
 
-    def stream(self, name: str) -> bytes | None:
-        """Return a stream of the root; None if there is none of this name. Upper and lower case are the same."""
-        root = self._entry(0)
-        waiting, seen = [root[3] if root else _NONE], set()
+    def stream(self, name: str, *storages: str) -> bytes | None:
+        """Return a stream; None if there is none of this name. Upper and lower case are the same.
+
+        Args:
+            name: Its name.
+            storages: The storages that it is in, the outermost first; none for the root.
+        """
+        entry = self._children(storages).get(name.lower())
+        if entry is None or entry[6] != _STREAM:
+            return None
+        start, size = entry[4:6]
+        if size < self._cutoff:
+            small = (
+                self._mini_stream[place * self._mini_size : (place + 1) * self._mini_size]
+                for place in _chain(start, self._mini_table)
+            )
+            return b"".join(small)[:size]
+        return b"".join(self._sectors(start))[:size]
+
+    def names(self, *storages: str) -> list[str]:
+        """Return the names of the streams and storages in a storage, in the order of the directory."""
+        return [entry[0] for entry in self._children(storages).values()]
+
+    def _children(self, storages: tuple[str, ...]) -> dict[str, _Entry]:
+        """Return what is in a storage, by lower-case names."""
+        if storages in self._listed:
+            return self._listed[storages]
+        entry = self._children(storages[:-1]).get(storages[-1].lower()) if storages else self._entry(0)
+        waiting = [entry[3] if entry and entry[6] != _STREAM else _NONE]
+        numbers: dict[int, _Entry] = {}
         while waiting:
             number = waiting.pop()
-            if number in seen or (entry := self._entry(number)) is None:
-                continue
-            seen.add(number)
-            found, left, right, _, start, size, kind = entry
-            if kind == _STREAM and found.lower() == name.lower():
-                if size < self._cutoff:
-                    small = (
-                        self._mini_stream[place * self._mini_size : (place + 1) * self._mini_size]
-                        for place in _chain(start, self._mini_table)
-                    )
-                    return b"".join(small)[:size]
-                return b"".join(self._sectors(start))[:size]
-            waiting += (left, right)
-        return None
+            if number not in numbers and (each := self._entry(number)) is not None:
+                numbers[number] = each
+                waiting += each[1:3]
+        self._listed[storages] = {numbers[number][0].lower(): numbers[number] for number in sorted(numbers)}
+        return self._listed[storages]
 
-    def _entry(self, number: int) -> tuple[str, int, int, int, int, int, int] | None:
+    def _entry(self, number: int) -> _Entry | None:
         """Return an entry of the directory: its name, left, right, child, first sector, size and kind."""
         entry = self._directory[number * _ENTRY_BYTES : (number + 1) * _ENTRY_BYTES]
         if len(entry) < _ENTRY_BYTES:
