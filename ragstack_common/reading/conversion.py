@@ -118,6 +118,12 @@ def _docx() -> _Reader:
     return lambda data, _: ReadText(document.read(data))
 
 
+def _pptx() -> _Reader:
+    from ragstack_common.reading.slides import powerpoint  # noqa: PLC0415
+
+    return lambda data, _: ReadText(powerpoint.read(data))
+
+
 def _xlsx() -> _Reader:
     from ragstack_common.reading.sheets import workbooks  # noqa: PLC0415
 
@@ -134,6 +140,7 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "docx": _docx,
     "html": _html,
     "pdf": _pdf,
+    "pptx": _pptx,
     "xls": _xls,
     "xlsx": _xlsx,
 }

@@ -1,6 +1,6 @@
 """The texts of shapes, diagrams and charts in Office Open XML files."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 from xml.etree.ElementTree import Element
 
@@ -19,16 +19,18 @@ def alternative(parent: Element) -> Element:
     return choices[0] if choices else parent
 
 
-def drawn(drawing: Element) -> Iterator[Element]:
+def drawn(drawing: Element, names: Container[str] = _DRAWN) -> Iterator[Element]:
     """Yield what has text in a drawing: text boxes, and references to charts and diagrams. Hidden shapes have none."""
     waiting = [drawing]
     while waiting:
         each = waiting.pop()
-        if each.tag in _DRAWN:
-            yield each
-        elif each.tag == "AlternateContent":
+        if each.tag == "AlternateContent":
             waiting.append(alternative(each))
-        elif not _is_hidden(each):
+        elif _is_hidden(each):
+            continue
+        elif each.tag in names:
+            yield each
+        else:
             waiting += reversed(each)
 
 

@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 from ragstack_common.reading import rtf
 from ragstack_common.reading.html import pages
 from ragstack_common.reading.sheets import workbooks
+from ragstack_common.reading.slides import powerpoint
 from ragstack_common.reading.word import document
 from tests.support.office_files import (
     DRAWING_SPACES,
@@ -30,10 +31,12 @@ from tests.support.office_files import (
     xls,
     xlsx,
 )
+from tests.support.slide_files import MATH, Slide, cells, frame, paragraph, pptx, shape
 
 READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "docx": document.read,
     "html": pages.read,
+    "pptx": powerpoint.read,
     "rtf": rtf.read,
     "xls": lambda data: workbooks.text(workbooks.XlsWorkbook(data).sheets()),
     "xlsx": lambda data: workbooks.text(workbooks.XlsxWorkbook(data).sheets()),
@@ -140,7 +143,31 @@ _RTF: Final = (
     rb"\trowd\trhdr\clvmgf\cellx500\cellx900\pard\intbl c\cell d\cell\row\trowd\clvmrg\cellx500\cellx900\pard\intbl\cell e\cell\row"
     rb"\pard{\f1\'b1}{\v v}{\deleted x}{\super 2}{\shp{\*\shpinst{\sp{\sn s}{\sv 1}}{\shptxt t\par}}}{\pict\bin4 {{}}}{\upr{u}{\*\ud{w}}}\par}"
 )
-SEEDS: Final[Mapping[str, bytes]] = {"docx": _DOCX, "html": _HTML, "rtf": _RTF, "xls": _XLS, "xlsx": _XLSX}
+_PPTX: Final = pptx(
+    [
+        Slide(
+            shape("T", kind="ctrTitle")
+            + shape(paragraph("a", level=1, bullet='<a:buAutoNum type="alphaLcParenR" startAt="2"/>'), kind="body", index=1)
+            + cells(["a", '<a:tc hMerge="1"/>'], ["b", '<a:tc vMerge="1"/>'])
+            + frame('<c:chart r:id="c"/>') + frame('<dgm:relIds r:dm="d"/>') + shape("2026", kind="dt")
+            + shape(MATH.format("<m:r><m:t>x</m:t></m:r>")),
+            notes=shape("note", kind="body"),
+            drawn={"c": ("chart", _CHART), "d": ("diagramData", _DIAGRAM)},
+        ),
+        Slide(shape("b"), 'show="0"'),
+    ],
+    layout=shape("Click", kind="body", index=1, styles='<a:lvl2pPr><a:buChar char="x"/></a:lvl2pPr>'),
+    master=shape("Acme"),
+    styles="<p:bodyStyle><a:lvl1pPr><a:buNone/></a:lvl1pPr></p:bodyStyle>",
+)  # fmt: skip
+SEEDS: Final[Mapping[str, bytes]] = {
+    "docx": _DOCX,
+    "html": _HTML,
+    "pptx": _PPTX,
+    "rtf": _RTF,
+    "xls": _XLS,
+    "xlsx": _XLSX,
+}
 
 
 def damaged(data: bytes, file_format: str, random: Random) -> bytes:
@@ -278,4 +305,11 @@ def _bytes(data: bytes, random: Random) -> bytes:
     return data[:at] + random.randbytes(min(8, end - at)) + data[at + min(8, end - at) :]
 
 
-_DAMAGES: Final = {"docx": _archive, "html": _markup, "rtf": _control_words, "xls": _records, "xlsx": _archive}
+_DAMAGES: Final = {
+    "docx": _archive,
+    "html": _markup,
+    "pptx": _archive,
+    "rtf": _control_words,
+    "xls": _records,
+    "xlsx": _archive,
+}

@@ -68,13 +68,19 @@ def count(
 
 def _counter(file_format: str, charset: str | None, column: str | None) -> Callable[[bytes], Census]:
     """Return what counts files of a format, before time and memory are limited."""
-    from ragstack_common.reading.census import pages, pdf, sheets, word  # noqa: PLC0415 - their libraries take time
+    from ragstack_common.reading.census import pages, pdf, sheets, slides, word  # noqa: PLC0415 - their libraries take time
 
     if file_format in formats.READ_DIRECTLY:
         return lambda data: pages.count_text(data, file_format, charset, column)
     if file_format == "html":
         return lambda data: pages.count_html(data, charset)
-    counters = {"docx": word.count, "pdf": pdf.count, "xls": sheets.count_xls, "xlsx": sheets.count_xlsx}
+    counters = {
+        "docx": word.count,
+        "pdf": pdf.count,
+        "pptx": slides.count,
+        "xls": sheets.count_xls,
+        "xlsx": sheets.count_xlsx,
+    }
     return counters[file_format]
 
 

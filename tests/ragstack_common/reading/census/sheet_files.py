@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tests.ragstack_common.reading.census.marked import MarkedFile, Marks
 from tests.ragstack_common.reading.census.word_files import chart, diagram
 from tests.support.office_files import (
+    STRICT,
+    TRANSITIONAL,
     compound,
     label,
     links,
@@ -69,7 +71,7 @@ class _Sheets:
         comments = [self.marks.hide("comments") for _ in range(self._draw(st.integers(0, 2)))]
         data = xlsx(
             sheets, strings=self._strings, formats=[each.replace('"', "&quot;") for each in _FORMATS], states=states,
-            drawing=drawing, drawn=drawn,
+            drawing=drawing, drawn=drawn, edition=self._draw(st.sampled_from((TRANSITIONAL, STRICT))),
         )  # fmt: skip
         if not comments or drawing:
             self.marks.left_out.pop("comments", None)

@@ -9,6 +9,7 @@ from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_
 from tests.ragstack_common.reading.census.page_files import markdown_files, text_files, web_pages
 from tests.ragstack_common.reading.census.paged_files import paged_files
 from tests.ragstack_common.reading.census.sheet_files import old_workbooks, workbooks
+from tests.ragstack_common.reading.census.slide_files import presentations
 from tests.ragstack_common.reading.census.word_files import word_files
 
 
@@ -69,4 +70,16 @@ def test_a_receipt_has_each_word_of_a_pdf(file: MarkedFile) -> None:
 @SOME
 @given(paged_files(), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_pdf(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(presentations())
+def test_a_receipt_has_each_word_of_a_presentation(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(presentations(), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_a_presentation(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)

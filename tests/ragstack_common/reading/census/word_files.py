@@ -8,7 +8,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from tests.ragstack_common.reading.census.marked import MarkedFile, Marks
-from tests.support.office_files import DRAWING_SPACES, docx, p, r
+from tests.support.office_files import DRAWING_SPACES, STRICT, TRANSITIONAL, docx, p, r
 
 _HIDDEN: Final = "<w:vanish/>"
 _STYLES: Final = (
@@ -47,7 +47,8 @@ class _Word:
                 self.parts[kind] = (f"{kind}s", (separator if kind == "footnote" else "") + "".join(notes))
         if self._comments:
             self.parts["co"] = ("comments", "".join(self._comments))
-        return docx(body, self.parts, files=self.files)
+        edition = self._draw(st.sampled_from((TRANSITIONAL, STRICT)))
+        return docx(body, self.parts, files=self.files, edition=edition)
 
     def _choose(self, *choices: Callable[[], str]) -> str:
         return self._draw(st.sampled_from(choices))()

@@ -1,0 +1,1 @@
+"""Reads presentations: start with ``powerpoint``."""
