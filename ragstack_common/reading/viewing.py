@@ -77,7 +77,7 @@ def _open(data: bytes, file_format: str, charset: str | None, memory_limit: int)
     formats.check(data, file_format)
     if file_format == "pdf":
         with limited_memory(memory_limit):
-            return OpenDocument(file_format, pdf=PdfDocument(data))
+            return OpenDocument(file_format, paged=PdfDocument(data))
     if file_format in formats.READ_DIRECTLY:
         found = read_directly(data, file_format, charset)
     else:

@@ -12,32 +12,21 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ragstack_common.reading.formats import DAMAGED, PROTECTED, UnreadableDocument
 from ragstack_common.reading.pdf.drawing import Drawing
-from ragstack_common.reading.pdf.geometry import Box
+from ragstack_common.reading.pdf.figures import figures
 from ragstack_common.reading.pdf.glyphs import Glyphs
 from ragstack_common.reading.pdf.layers import layers
 from ragstack_common.reading.pdf.order import as_read
 from ragstack_common.reading.pdf.text import cleaned, paragraphs
 from ragstack_common.reading.pdf.visible import Visible, visible
+from ragstack_common.reading.pictures import SEPARATOR, Picture, scale_of, scale_of_part, written
+from ragstack_common.reading.places import Box
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-IMAGE_WIDTH: Final = 1400
-"""Pixels of the picture of a page: enough to read it on a wide screen."""
-
-MAX_PIXELS: Final = 4_000_000
-"""Pixels of a long page, which is then narrower."""
-
-MAX_IMAGE_HEIGHT: Final = 10_000
-"""Pixels of the picture of a page that is much higher than wide. WebP has at most 16,383."""
-
-MAX_PNG_BYTES: Final = 1_000_000
-"""Bytes of a picture without loss. Photographs take more, and are compressed."""
 
 _LAYERS: Final = b"/OCProperties"
 _COMPRESSED: Final = re.compile(rb"obj\s*<<([^>]{0,200}/ObjStm\b[^>]{0,200})>>\s*stream\r?\n")
@@ -45,9 +34,6 @@ _LENGTH: Final = re.compile(rb"/Length\s+(\d+)(?!\s+\d+\s+R)")
 _MAX_COMPRESSED_BYTES: Final = 1024**2
 _FORM_IN_LAYER: Final = re.compile(rb"/OC\s+\d")
 """Entry of a form that belongs to a layer; dictionaries of forms are not compressed."""
-
-SEPARATOR: Final = "\n\n"
-"""Between the text of a page and the text that lies on it."""
 
 NO_UNICODE: Final = "the font has no Unicode map"
 NO_UNICODE_IN_PART: Final = "the font of {} characters has no Unicode map"
@@ -61,15 +47,6 @@ NO_AREA: Final = (
     "Page {} of the .pdf file has no area: its crop box is outside of its media box, or has no width or height. Print"
     " the file to a new PDF file."
 )
-
-
-class Picture(NamedTuple):
-    """The picture of a page."""
-
-    data: bytes
-    media_type: str
-    width: int
-    height: int
 
 
 class Unread(NamedTuple):
@@ -162,26 +139,35 @@ class PdfDocument:
                 begin += len(text) + len(SEPARATOR)
         return [[] if index in uncertain else boxes for index, boxes in enumerate(found)]
 
-    def picture(self, number: int) -> Picture:
-        """Draw a page, in PNG, or in WebP if that is much smaller.
+    def figures(self, number: int) -> list[Box]:
+        """Return the places of images, charts, tables with rules and other drawings on a page."""
+        with self._page(number) as page:
+            return figures(self._pdfium.raw, page)
+
+    def shape(self, number: int) -> float:
+        """Return the height of a page, divided by its width."""
+        with self._page(number) as page:
+            width, height = _size(page, number)
+        return height / width
+
+    def picture(self, number: int, part: Box | None = None) -> Picture:
+        """Draw a page, or a part of it.
 
         Raises:
             UnreadableDocument: The page shows nothing, because it has no area.
         """
         with self._page(number) as page:
-            width, height = page.get_size()
-            if not (0 < width < math.inf and 0 < height < math.inf):
-                raise UnreadableDocument(NO_AREA.format(number))
-            scale = min(IMAGE_WIDTH / width, MAX_IMAGE_HEIGHT / height, (MAX_PIXELS / width / height) ** 0.5)
-            image: Image = page.render(scale=scale, may_draw_forms=False).to_pil()
-        image = _without_colours(image)
-        written = BytesIO()
-        image.save(written, "PNG", compress_level=1)
-        if written.tell() <= MAX_PNG_BYTES:
-            return Picture(written.getvalue(), "image/png", *image.size)
-        written = BytesIO()
-        image.save(written, "WEBP", quality=75, method=0)
-        return Picture(written.getvalue(), "image/webp", *image.size)
+            width, height = _size(page, number)
+            scale, cut = scale_of(width, height), (0.0,) * 4
+            if part is not None:
+                scale = scale_of_part(width, height, part)
+                left, bottom = part.left * width, (1 - part.top - part.height) * height
+                # The library rounds up what it cuts off, and refuses to cut off everything.
+                right = (1 - part.left - part.width) * width - 2 / scale
+                top = part.top * height - 2 / scale
+                cut = (left, max(0.0, bottom), max(0.0, right), max(0.0, top))
+            image: Image = page.render(scale=scale, crop=cut, may_draw_forms=False).to_pil()
+        return written(image, is_part=part is not None)
 
     def _layers(self, page: Any, number: int) -> Iterator[tuple[Any, Visible, str]]:
         """Yield PDFium's characters of a page and their text: first without what lies on other text, then that."""
@@ -244,10 +230,9 @@ def _has_layers(data: bytes) -> bool:
     return False
 
 
-def _without_colours(image: "Image") -> "Image":
-    """Return a page in shades of grey if it has no colours, which takes a third of the bytes."""
-    from PIL import ImageChops  # noqa: PLC0415 - pages are drawn by one function only
-
-    red, green, blue = image.split()
-    grey = not ImageChops.difference(red, green).getbbox() and not ImageChops.difference(green, blue).getbbox()
-    return red if grey else image
+def _size(page: Any, number: int) -> tuple[float, float]:
+    """Return the width and height of a page, in points."""
+    width, height = page.get_size()
+    if not (0 < width < math.inf and 0 < height < math.inf):
+        raise UnreadableDocument(NO_AREA.format(number))
+    return width, height

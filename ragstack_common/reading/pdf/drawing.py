@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from ragstack_common.reading.pdf.geometry import Matrix, Rectangle
+from ragstack_common.reading.pdf.geometry import Matrix
+from ragstack_common.reading.places import Rectangle
 
 LEAST_SIZE: Final = 0.1
 """Points that a visible character is high and wide at least, on pages of the usual size: a quarter of a pixel of the
@@ -69,7 +70,50 @@ class _Area:
     colour: Colour | None
 
 
-class Drawing:
+class PageObjects:
+    """Where the objects of pages are.
+
+    Args:
+        raw: PDFium.
+    """
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self._sides = [c_float() for _ in range(4)]
+        self._side_refs = [byref(side) for side in self._sides]
+
+    def _box(self, handle: Any, within: Matrix | None) -> Rectangle:
+        self._raw.FPDFPageObj_GetBounds(handle, *self._side_refs)
+        left, bottom, right, top = self._sides
+        box = Rectangle(left.value, bottom.value, right.value, top.value)
+        return within.rectangle(box) if within else box
+
+    def _matrix(self, handle: Any, within: Matrix | None) -> Matrix:
+        """Return the matrix from the space of an object to that of the page."""
+        own = self._raw.FS_MATRIX()
+        self._raw.FPDFPageObj_GetMatrix(handle, byref(own))
+        matrix = Matrix(own.a, own.b, own.c, own.d, own.e, own.f)
+        return matrix.then(within) if within else matrix
+
+    def _clipped(self, handle: Any, within: Matrix | None, region: Rectangle) -> Rectangle:
+        """Return the part of a region that is in the clipping path of an object, or in the rectangle around it."""
+        raw = self._raw
+        path = raw.FPDFPageObj_GetClipPath(handle)
+        for number in range(raw.FPDFClipPath_CountPaths(path)):
+            x, y, *_ = self._sides
+            points = []
+            segments = raw.FPDFClipPath_CountPathSegments(path, number)
+            for index in range(segments if segments <= MOST_SEGMENTS else 0):
+                segment = raw.FPDFClipPath_GetPathSegment(path, number, index)
+                raw.FPDFPathSegment_GetPoint(segment, *self._side_refs[:2])
+                points.append((x.value, y.value))
+            if points:
+                box = Rectangle.around(points)
+                region = region.meeting(within.rectangle(box) if within else box)
+        return region
+
+
+class Drawing(PageObjects):
     """The texts of a page in the order in which it draws them, without those outside of the part that is shown.
 
     Args:
@@ -85,11 +129,10 @@ class Drawing:
     """
 
     def __init__(self, raw: Any, page: Any, *, has_layers: bool, has_hidden_forms: bool) -> None:
-        self._raw, self._has_layers, self._has_hidden_forms = raw, has_layers, has_hidden_forms
+        super().__init__(raw)
+        self._has_layers, self._has_hidden_forms = has_layers, has_hidden_forms
         self.texts: list[Text] = []
         self.outside: list[Any] = []
-        self._sides = [c_float() for _ in range(4)]
-        self._side_refs = [byref(side) for side in self._sides]
         self._parts = [c_uint() for _ in range(4)]
         self._part_refs = [byref(part) for part in self._parts]
         self._unpainted = (raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP)
@@ -213,29 +256,6 @@ class Drawing:
                 return True
         return False
 
-    def _clipped(self, handle: Any, within: Matrix | None, region: Rectangle) -> Rectangle:
-        """Return the part of a region that is in the clipping path of an object, or in the rectangle around it."""
-        raw = self._raw
-        path = raw.FPDFPageObj_GetClipPath(handle)
-        for number in range(raw.FPDFClipPath_CountPaths(path)):
-            x, y, *_ = self._sides
-            points = []
-            segments = raw.FPDFClipPath_CountPathSegments(path, number)
-            for index in range(segments if segments <= MOST_SEGMENTS else 0):
-                segment = raw.FPDFClipPath_GetPathSegment(path, number, index)
-                raw.FPDFPathSegment_GetPoint(segment, *self._side_refs[:2])
-                points.append((x.value, y.value))
-            if points:
-                box = Rectangle.around(points)
-                region = region.meeting(within.rectangle(box) if within else box)
-        return region
-
-    def _box(self, handle: Any, within: Matrix | None) -> Rectangle:
-        self._raw.FPDFPageObj_GetBounds(handle, *self._side_refs)
-        left, bottom, right, top = self._sides
-        box = Rectangle(left.value, bottom.value, right.value, top.value)
-        return within.rectangle(box) if within else box
-
     def _colour(self, handle: Any) -> tuple[Colour, int]:
         self._raw.FPDFPageObj_GetFillColor(handle, *self._part_refs)
         red, green, blue, opacity = self._parts
@@ -253,10 +273,3 @@ class Drawing:
 
     def _has_no_size(self, handle: Any, within: Matrix | None) -> bool:
         return self._font_size(handle) * min(self._matrix(handle, within).scales()) < self._least
-
-    def _matrix(self, handle: Any, within: Matrix | None) -> Matrix:
-        """Return the matrix from the space of an object to that of the page."""
-        own = self._raw.FS_MATRIX()
-        self._raw.FPDFPageObj_GetMatrix(handle, byref(own))
-        matrix = Matrix(own.a, own.b, own.c, own.d, own.e, own.f)
-        return matrix.then(within) if within else matrix

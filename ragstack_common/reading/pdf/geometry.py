@@ -1,98 +1,13 @@
-"""Places on the page of a PDF and on its picture."""
+"""Maps of places on the page of a PDF, to the page and to its picture."""
 
 import math
-from collections.abc import Iterable
 from ctypes import byref, c_double, c_int
 from typing import Any, Final, NamedTuple
 
+from ragstack_common.reading.places import Box, Rectangle
+
 _UNITS: Final = 1_000_000
 """Width and height of the device to which places on a page are converted: PDFium rounds to its pixels."""
-
-
-class Box(NamedTuple):
-    """A rectangle, as fractions of the width and height of a page as it is shown."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-
-
-class Rectangle(NamedTuple):
-    """A rectangle on a page, in points from its bottom left corner."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    def has(self, other: "Rectangle") -> bool:
-        """Whether all of the other one is within this one."""
-        return (
-            self.left <= other.left
-            and self.bottom <= other.bottom
-            and other.right <= self.right
-            and other.top <= self.top
-        )
-
-    def has_centre(self, other: "Rectangle") -> bool:
-        """Whether the centre of the other one is within this one."""
-        x, y = (other.left + other.right) / 2, (other.bottom + other.top) / 2
-        return self.left <= x <= self.right and self.bottom <= y <= self.top
-
-    def meets(self, other: "Rectangle") -> bool:
-        """Whether the two have a point in common."""
-        return (
-            self.left <= other.right
-            and other.left <= self.right
-            and self.bottom <= other.top
-            and other.bottom <= self.top
-        )
-
-    def meeting(self, other: "Rectangle") -> "Rectangle":
-        """Return the part that the two have in common; its left is right of its right if they have none."""
-        return Rectangle(
-            max(self.left, other.left),
-            max(self.bottom, other.bottom),
-            min(self.right, other.right),
-            min(self.top, other.top),
-        )
-
-    def height(self) -> float:
-        """Return the height, in points."""
-        return self.top - self.bottom
-
-    def is_level_with(self, other: "Rectangle") -> bool:
-        """Whether a quarter of the lower one is at the height of the other one, as PDFium has it for one line."""
-        common = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return common > min(self.top - self.bottom, other.top - other.bottom) / 4
-
-    def area(self) -> float:
-        """Return width times height, in square points; 0 for none."""
-        return max(0.0, self.right - self.left) * max(0.0, self.top - self.bottom)
-
-    def joined(self, other: "Rectangle") -> "Rectangle":
-        """Return the smallest rectangle around both."""
-        return Rectangle(
-            min(self.left, other.left),
-            min(self.bottom, other.bottom),
-            max(self.right, other.right),
-            max(self.top, other.top),
-        )
-
-    @classmethod
-    def around(cls, points: Iterable[tuple[float, float]]) -> "Rectangle":
-        """Return the smallest rectangle around points."""
-        across, up = zip(*points, strict=True)
-        return cls(min(across), min(up), max(across), max(up))
-
-    def is_beside(self, other: "Rectangle") -> bool:
-        """Whether the next character continues the line: it is about as high, or as far to the right in turned text."""
-        height = min(self.top, other.top) - max(self.bottom, other.bottom)
-        width = min(self.right, other.right) - max(self.left, other.left)
-        return height > min(self.top - self.bottom, other.top - other.bottom) / 2 or (
-            width > min(self.right - self.left, other.right - other.left) / 2
-        )
 
 
 class Matrix(NamedTuple):
@@ -140,7 +55,7 @@ def drawn_at(raw: Any, page: Any, rectangle: Rectangle) -> Box:
     return Box(left, top, right - left, bottom - top)
 
 
-def rectangles(raw: Any, characters: Any, index: int) -> tuple["Rectangle", "Rectangle"]:
+def rectangles(raw: Any, characters: Any, index: int) -> tuple[Rectangle, Rectangle]:
     """Return what a character's ink covers, and the whole space of the character in its font."""
     left, right, bottom, top = c_double(), c_double(), c_double(), c_double()
     raw.FPDFText_GetCharBox(characters, index, byref(left), byref(right), byref(bottom), byref(top))

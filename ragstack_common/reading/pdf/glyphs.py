@@ -4,11 +4,12 @@ from itertools import accumulate
 from typing import Any
 
 from ragstack_common.reading.pdf.bidi import MIRRORED
-from ragstack_common.reading.pdf.geometry import Box, Rectangle, drawn_at, rectangles
+from ragstack_common.reading.pdf.geometry import drawn_at, rectangles
 from ragstack_common.reading.pdf.order import ON_THE_LINE
 from ragstack_common.reading.pdf.text import CONTROLS, SHOWN_HYPHENS, hyphens
 from ragstack_common.reading.pdf.unmapped import BULLET, UNKNOWN
 from ragstack_common.reading.pdf.visible import CODE_OF_HYPHEN, HYPHEN, Visible
+from ragstack_common.reading.places import Box, Rectangle
 
 
 class Glyphs:

@@ -6,9 +6,9 @@ from ctypes import addressof
 from typing import Any, Final
 
 from ragstack_common.reading.pdf.drawing import Drawing, Text
-from ragstack_common.reading.pdf.geometry import Rectangle
 from ragstack_common.reading.pdf.overlays import Letters, letters_of, overlays
 from ragstack_common.reading.pdf.traces import without_trace
+from ragstack_common.reading.places import Rectangle
 
 MOST_STAMPS: Final = 8
 """Stamps that are read one by one; the others of a page are read together."""

@@ -14,7 +14,8 @@ from statistics import median
 from typing import Any, Final
 
 from ragstack_common.reading.pdf.drawing import Drawing, Text
-from ragstack_common.reading.pdf.geometry import Rectangle, rectangles
+from ragstack_common.reading.pdf.geometry import rectangles
+from ragstack_common.reading.places import Rectangle
 
 LARGER: Final = 1.6
 """Height of a text that may be a stamp, as a multiple of the usual height on the page. Turned text is high, too."""

@@ -6,7 +6,8 @@ from math import ceil, inf, sqrt
 from typing import Any, Final, NamedTuple
 
 from ragstack_common.reading.pdf.drawing import Text
-from ragstack_common.reading.pdf.geometry import Box, drawn_at
+from ragstack_common.reading.pdf.geometry import drawn_at
+from ragstack_common.reading.places import Box
 
 SCALE: Final = 1.5
 """Pixels for a point: letters of four points leave a trace."""

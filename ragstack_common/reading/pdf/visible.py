@@ -6,8 +6,9 @@ from ctypes import addressof
 from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple
 
-from ragstack_common.reading.pdf.geometry import Rectangle, rectangles
+from ragstack_common.reading.pdf.geometry import rectangles
 from ragstack_common.reading.pdf.unmapped import UNKNOWN, without_unmapped
+from ragstack_common.reading.places import Rectangle
 
 LINE_END: Final = "\r\n"
 HYPHEN: Final = "\ufffe"

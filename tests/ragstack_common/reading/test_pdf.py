@@ -9,7 +9,8 @@ from PIL import Image
 
 from ragstack_common.reading.conversion import convert
 from ragstack_common.reading.formats import UnreadableDocument
-from ragstack_common.reading.pdf.document import MAX_IMAGE_HEIGHT, MAX_PIXELS, PdfDocument
+from ragstack_common.reading.pdf.document import PdfDocument
+from ragstack_common.reading.pictures import MAX_IMAGE_HEIGHT, MAX_PIXELS
 from tests.support.pdf_files import mapped, pages, pdf, text
 
 CROP = b"/CropBox [100 100 400 700] /Rotate %d"

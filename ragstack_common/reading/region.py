@@ -1,0 +1,108 @@
+"""The part of a page around quoted words: whole paragraphs, and the figures and captions next to them.
+
+Lengths are in widths of the page.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from statistics import median
+from typing import Final
+
+from ragstack_common.reading.places import Box, Rectangle
+
+CAPTION: Final = re.compile(
+    r"\s*(?:fig(?:ure|ura|\.)?|table|tab\.?|chart|exhibit|scheme|plate|abb(?:ildung|\.)?|tabelle|diagramm|grafik|tableau"
+    r"|graphique|tabla|cuadro|gr[áa]fico|figuur|tabel|quadro|рис(?:унок|\.)?|табл(?:ица|\.)?|图|圖|表|図|그림|표)"
+    r"\s*\d",
+    re.IGNORECASE,
+)
+"""The beginning of a caption, such as "Figure 3"."""
+
+NEAR_LINES: Final = 3.0
+"""Distance of a figure from the paragraph that is next to it, at most, in heights of the quoted line."""
+
+MARGIN_LINES: Final = 1.0
+MIN_WIDTH_LINES: Final = 40.0
+"""Least width, in heights of the quoted line: half of a page in the size of a book."""
+
+MIN_HEIGHT_LINES: Final = 12.0
+MAX_PARAGRAPH_LINES: Final = 36.0
+"""Greatest height of the paragraphs, in heights of the quoted line: 20 lines, which have spaces between them."""
+
+MAX_HEIGHT_LINES: Final = 64.0
+"""Greatest height with figures, in the same: half of a page in the size of a book, and a paragraph."""
+
+MAX_HEIGHT: Final = 1.0
+
+
+def region_around(
+    marks: Sequence[Box],
+    paragraphs: Sequence[Sequence[Box]],
+    captions: Sequence[Sequence[Box]],
+    figures: Sequence[Box],
+    shape: float,
+) -> Box:
+    """Return the part of a page to show.
+
+    Args:
+        marks: The lines of the quoted words, at least one.
+        paragraphs: The lines of each paragraph that has some of them.
+        captions: The lines of each caption of the page.
+        figures: All figures of the page.
+        shape: The height of the page, divided by its width.
+
+    Returns:
+        A part that has all marks, and of the rest what fits.
+    """
+    line = median(min(each.width, each.height * shape) for each in marks)
+    (quoted,) = _around([marks], shape)
+    found = _widened(quoted, _around(paragraphs, shape), min(MAX_HEIGHT, MAX_PARAGRAPH_LINES * line))
+    around = found.grown(NEAR_LINES * line)
+    drawn = [figure.on_page(shape) for figure in figures]
+    groups = _with_captions(drawn, _around(captions, shape), NEAR_LINES * line)
+    near = [each for each in groups if around.meets(each)]
+    found = _widened(found, near, min(MAX_HEIGHT, MAX_HEIGHT_LINES * line)).grown(MARGIN_LINES * line)
+    page = Rectangle(0.0, 0.0, 1.0, shape)
+    left, right = _at_least(found.left, found.right, MIN_WIDTH_LINES * line, page.right)
+    bottom, top = _at_least(found.bottom, found.top, MIN_HEIGHT_LINES * line, page.top)
+    return Box.of(Rectangle(left, bottom, right, top), shape)
+
+
+def _around(lines: Sequence[Sequence[Box]], shape: float) -> list[Rectangle]:
+    """Return the rectangles around lines that belong together; those without a known place have none."""
+    return [reduce(Rectangle.joined, (line.on_page(shape) for line in each)) for each in lines if each]
+
+
+def _widened(region: Rectangle, others: Sequence[Rectangle], most: float) -> Rectangle:
+    """Return a region with those of the others that make it at most *most* high, beginning with the nearest."""
+    middle = (region.bottom + region.top) / 2
+    for other in sorted(others, key=lambda each: abs((each.bottom + each.top) / 2 - middle)):
+        joined = region.joined(other)
+        if joined.height() <= max(most, region.height()):
+            region = joined
+    return region
+
+
+def _with_captions(figures: Sequence[Rectangle], captions: Sequence[Rectangle], near: float) -> list[Rectangle]:
+    """Return each figure with its captions: those that are near, and not nearer to another figure."""
+    found = [*figures]
+    for caption in captions:
+        distances = [_distance(figure, caption) for figure in figures]
+        closest = min(range(len(figures)), key=distances.__getitem__, default=None)
+        if closest is not None and distances[closest] <= near:
+            found[closest] = found[closest].joined(caption)
+    return found
+
+
+def _distance(one: Rectangle, other: Rectangle) -> float:
+    """Return how far two rectangles are from each other, across or up, whichever is more."""
+    return max(one.left - other.right, other.left - one.right, one.bottom - other.top, other.bottom - one.top, 0.0)
+
+
+def _at_least(first: float, last: float, least: float, end: float) -> tuple[float, float]:
+    """Return an interval around another that is long enough, within 0 and the end."""
+    more = max(0.0, least - (last - first)) / 2
+    first, last = first - more, last + more
+    first, last = first - max(0.0, last - end), last - min(0.0, first)
+    return max(0.0, first), min(end, last)
