@@ -45,6 +45,11 @@ class Source(Position):
     relevance: float | None = None
     cited: bool = Field(default=False, description="Whether the answer cites it")
     quoted: list[CitedText] = Field(default_factory=list, description="What the answer quotes from it verbatim")
+    picture: str | None = Field(
+        default=None,
+        description="Path and query of GET /api/view, which shows the part of the page around the quoted words, or,"
+        " without any, around the sentence that has most words of the question; null for documents without pages",
+    )
 
 
 class Quotation(_FrozenModel):

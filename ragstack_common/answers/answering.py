@@ -43,6 +43,7 @@ from ragstack_common.answers.verify.citations import AnswerVerifier
 from ragstack_common.core.deadline import in_thread_if_long, inner_deadline, seconds_left
 from ragstack_common.core.errors import GenerationTimeoutError
 from ragstack_common.core.reporting import redacted
+from ragstack_common.reading.page_links import page_link
 from ragstack_common.search import SearchOutcome
 from ragstack_common.search.models import Note
 from ragstack_common.settings.answers import AnswerSettings
@@ -154,7 +155,8 @@ class Answering:
     @property
     def sources(self) -> list[Source]:
         """The passages that the answerer receives, with what is known so far of their citations."""
-        return [_source(passage, self._verifier) for passage in self._passages]
+        question = self._question.searched or self._question.text
+        return [_source(passage, self._verifier, question) for passage in self._passages]
 
     async def events(self) -> AsyncGenerator[TokenEvent | CitationEvent | SupportEvent, None]:
         """Yield the verified answer piece by piece. Closing the iterator ends the call of the model.
@@ -303,10 +305,11 @@ class Answering:
         return Answerer(provider=self._provider.name, model=model, quotes=quotes)
 
 
-def _source(passage: NumberedPassage, verifier: AnswerVerifier) -> Source:
+def _source(passage: NumberedPassage, verifier: AnswerVerifier, question: str) -> Source:
     chunk, quoted = passage.chunk, verifier.quoted.get(passage.number, [])
     position = Position.of(chunk.metadata)
-    page, last_page = pages_over(chunk.metadata, [(part.start, part.end) for part in quoted])
+    spans = [(part.start, part.end) for part in quoted]
+    page, last_page = pages_over(chunk.metadata, spans)
     section = section_over(chunk.content, [part.start for part in quoted], position.section)
     quoted = [_with_context(chunk.content, part) for part in quoted]
     return Source(
@@ -321,6 +324,7 @@ def _source(passage: NumberedPassage, verifier: AnswerVerifier) -> Source:
         relevance=None if chunk.relevance is None else round(chunk.relevance, 4),
         cited=passage.number in verifier.cited,
         quoted=quoted,
+        picture=page_link(chunk.public_source, chunk.content, page, question, spans),
     )
 
 

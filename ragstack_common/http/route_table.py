@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 from ragstack_common.access.callers import Right
+from ragstack_common.reading.page_links import PATH as VIEW_PATH
 
 ANSWERS: Final = "answers"
 DOCUMENTS: Final = "documents"
@@ -75,7 +76,10 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
         status=HTTPStatus.ACCEPTED,
         errors=_UNKNOWN,
     ),
-    "view": ApiRoute(VIEWER, "POST", "/api/view", Right.READ, "Show a document with marks", errors=_UNKNOWN),
+    "view": ApiRoute(VIEWER, "POST", VIEW_PATH, Right.READ, "Show a document with marks", errors=_UNKNOWN),
+    "view_region": ApiRoute(
+        VIEWER, "GET", VIEW_PATH, Right.READ, "Show the part of a page around words", errors=_UNKNOWN
+    ),
     "start_job": ApiRoute(
         DOCUMENTS,
         "POST",

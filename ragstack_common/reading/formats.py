@@ -100,6 +100,9 @@ UNREADABLE_HERE: Final = ("doc",)
 CONVERTED: Final = tuple(each for each in FORMATS if each not in (*READ_DIRECTLY, *UNREADABLE_HERE))
 IMAGES: Final = ("png", "jpg", "tiff", "webp", "gif")
 
+WITH_PAGES: Final = ("pdf",)
+"""Formats of which pages are shown as pictures."""
+
 WITH_SHEETS: Final = ("xls", "xlsx", "xlsb", "ods")
 """Formats whose text has the name of each sheet as a heading."""
 

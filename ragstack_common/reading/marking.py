@@ -172,10 +172,14 @@ class _Pages:
         page = max(placed, key=lambda each: (characters[each], -each), default=None)
         if page is None:
             return self._shown(None, marks)
-        here = [mark for mark in marks if mark.page == page and mark.boxes]
-        part = self._around(page, here)
-        moved = [replace(mark, boxes=[_rounded(Box(**box).within(part)) for box in mark.boxes]) for mark in here]
-        return self._shown(page, [mark for mark in marks if mark not in here] + moved, part)
+        part = self._around(page, [mark for mark in marks if mark.page == page])
+        moved = [
+            replace(mark, boxes=[_rounded(Box(**box).within(part)) for box in mark.boxes])
+            if mark.page == page
+            else mark
+            for mark in marks
+        ]
+        return self._shown(page, moved, part)
 
     def _shown(self, page: int | None, marks: Sequence[Mark], part: Box | None = None) -> View:
         picture = None if page is None else self._pages.picture(page, part)

@@ -19,8 +19,8 @@ CAPTION: Final = re.compile(
 )
 """The beginning of a caption, such as "Figure 3"."""
 
-NEAR_LINES: Final = 3.0
-"""Distance of a figure from the paragraph that is next to it, at most, in heights of the quoted line."""
+NEAR_LINES: Final = 4.0
+"""Distance of a figure from the paragraph next to it, at most, in heights of the quoted line: two empty lines."""
 
 MARGIN_LINES: Final = 1.0
 MIN_WIDTH_LINES: Final = 40.0

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 from pydantic_core import PydanticCustomError
 
 from ragstack_common.core.names import canonical, canonical_if_text
+from ragstack_common.reading.page_links import page_link
 from ragstack_common.search.explaining import explain_rank
 from ragstack_common.search.models import (
     CorpusCount,
@@ -163,6 +164,11 @@ class RetrievedResult(Passage):
     passages_found: int | None = Field(
         default=None, description="How many passages of the document were among the candidates of the search"
     )
+    picture: str | None = Field(
+        default=None,
+        description="Path and query of GET /api/view, which shows the part of the page around the sentence that has"
+        " most words of the query; null for documents without pages",
+    )
     ranking: Ranking | None = Field(default=None, description="How its score was computed; only with explain")
 
 
@@ -234,6 +240,7 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, request: RetrieveRequ
         location=chunk.location or {},
         passages=[to_passage(passage, query) for passage in chunk.passages] or None,
         passages_found=chunk.passages_found or None,
+        picture=page_link(chunk.public_source, chunk.content, Position.of(chunk.metadata).page, query),
         ranking=ranking if request.explain else None,
     )
 

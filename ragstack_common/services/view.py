@@ -63,6 +63,27 @@ class ViewRequest(BaseModel, extra="forbid"):
     starts: list[int] | None = Field(
         None, description="Offsets of the texts in the passage, for a text that the passage has more than once"
     )
+    region: bool = Field(
+        default=False,
+        description="Whether the picture shows only the part of a page around the texts: whole paragraphs, and the"
+        " figures next to them, of the page with most of their characters. `page` says near which one to look first",
+    )
+
+    @classmethod
+    def of_link(cls, uri: str, page: int | None, passage: str, marks: str) -> "ViewRequest":
+        """Return the request that a link stands for; raises InvalidRequestError."""
+        spans = [(int(begin), int(end)) for begin, _, end in (mark.partition("-") for mark in marks.split(","))]
+        if not all(begin < end <= len(passage) for begin, end in spans):
+            raise InvalidRequestError(f"marks: each is START-END, offsets in the passage's {len(passage):,} characters")
+        texts = [passage[begin:end] for begin, end in spans]
+        starts = [begin for begin, _ in spans]
+        return cls(uri=uri, page=page, texts=texts, passage=passage, starts=starts, region=True)
+
+    @model_validator(mode="after")
+    def _has_texts_for_a_region(self) -> "ViewRequest":
+        if self.region and not self.texts:
+            raise ValueError("region needs texts: it is the part of a page around them")
+        return self
 
     @model_validator(mode="after")
     def _is_short_enough(self) -> "ViewRequest":
@@ -79,7 +100,7 @@ class ViewRequest(BaseModel, extra="forbid"):
 
 
 class MarkBox(BaseModel):
-    """A part of a line on the picture of a page, as fractions of its width and height."""
+    """A part of a picture, as fractions of its width and height."""
 
     left: float
     top: float
@@ -99,7 +120,8 @@ class Mark(BaseModel):
         " pages. False for words of a page whose place on its picture is not known"
     )
     boxes: list[MarkBox] = Field(
-        description="Where it is on the picture of its page, one box for each line; none if marked is false"
+        description="Where it is on the picture of its page, one box for each line; none if marked is false. With"
+        " region, those of the page shown are places on the picture of the region"
     )
 
 
@@ -109,13 +131,20 @@ class ShownPart(BaseModel):
     title: str | None
     format: str = Field(examples=["pdf"])
     pages: int | None = Field(description="Number of pages; null for formats without pages")
-    page: int | None = Field(description="The page shown, from 1")
-    image: str | None = Field(description="The picture of the page, in base64")
+    page: int | None = Field(description="The page shown, from 1; null if none is")
+    image: str | None = Field(
+        description="The picture of the page or of the region, in base64; null for formats without pages, and for a"
+        " region of texts that are marked nowhere"
+    )
     image_type: str | None = Field(description="Its media type", examples=["image/png"])
     width: int | None = Field(description="Pixels of the picture")
     height: int | None = Field(description="Pixels of the picture")
     text: str = Field(description="Text of the page, or of the document: the part around the first mark if it is long")
     text_start: int = Field(description="Offset in the document's text at which that part begins")
+    region: MarkBox | None = Field(
+        description="The part of the page that the picture shows, as fractions of its width and height; null for all of"
+        " it, or if there is no picture"
+    )
     marks: list[Mark]
     pages_without_text: list[int] = Field(
         description="Pages without text, which may be images. With marks near the requested page, only those around it"
@@ -190,7 +219,7 @@ class Viewer:
             raise UnreadableDocument(f"files of the type .{file_format} have no view.")
         if seen.size > self._max_bytes:
             raise UnreadableDocument(f"the file has {seen.size:,} bytes; the maximum is {self._max_bytes:,}.")
-        wish = request.model_dump(include={"page", "texts", "passage", "starts"})
+        wish = request.model_dump(exclude={"uri"})
         head = {"name": f"{request.uri}#{seen.etag}", "format": file_format, **wish}
         until = self._clock() + MAX_SECONDS
         answer = self._answer(json.dumps(head).encode(), file_format, until)

@@ -4,11 +4,17 @@ import re
 from itertools import accumulate
 from typing import Final
 
+from ragstack_common.text.sentences import sentence_spans
 from ragstack_common.text.words import normalized
 
 EXCERPT_WORDS: Final = 36
 CLOSE: Final = 6
 """Number of words within which words of the query belong together."""
+
+MAX_SENTENCE_CHARACTERS: Final = 400
+"""Characters before and after a word in which the ends of its sentence are looked for."""
+
+PARAGRAPH_END: Final = "\n\n"
 
 _MARKS: Final = re.compile(r"^[#=-]+(?=\s|$)|\|(\s*:?-+:?\s*\|)*", re.MULTILINE)
 """Headings, rules and tables in Markdown."""
@@ -44,6 +50,18 @@ def excerpt(text: str, query: str) -> tuple[str, int | None]:
         return shown, None
     densest = max(found, key=lambda first: len({bare[at] for at in found if first <= at < first + CLOSE}))
     return shown, matches[densest].start()
+
+
+def closest_sentence(text: str, query: str) -> tuple[int, int]:
+    """Return where the sentence is that has most words of the query, or the first one if none has any."""
+    _, found = excerpt(text, query)
+    offset = len(text) - len(text.lstrip()) if found is None else found
+    least = max(0, offset - MAX_SENTENCE_CHARACTERS)
+    begin = text.rfind(PARAGRAPH_END, least, offset)
+    begin = least if begin < 0 else begin + len(PARAGRAPH_END)
+    paragraph, _, _ = text[begin : offset + MAX_SENTENCE_CHARACTERS].partition(PARAGRAPH_END)
+    spans = sentence_spans(paragraph)
+    return next(((begin + first, begin + last) for first, last in spans if begin + last > offset), (0, len(text)))
 
 
 def _bare(word: str) -> str:

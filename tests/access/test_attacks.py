@@ -461,6 +461,7 @@ class TestTraces:
         "delete": lambda uri: ("DELETE", f"/api/documents/{document_id(uri)}", None, {}),
         "change": lambda uri: ("PATCH", f"/api/documents/{document_id(uri)}", {"attributes": {"city": "Rome"}}, {}),
         "view": lambda uri: ("POST", "/api/view", {"uri": uri}, {}),
+        "picture": lambda uri: ("GET", "/api/view", None, {"uri": uri, "passage": "leave", "marks": "0-5"}),
         "explain": lambda uri: ("POST", "/api/explain", {"query": "leave", "document": uri}, {}),
     }
 

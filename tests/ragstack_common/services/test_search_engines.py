@@ -272,6 +272,7 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
     assert {route for route, each in statuses.items() if not of_callers <= each} == {("get", "/health")}
     assert {route: each - always - of_callers for route, each in statuses.items()} == {
         ("post", "/api/retrieve"): {"200", "400", "default"},
+        ("get", "/api/view"): {"200", "400", "404", "default"},
         ("post", "/api/view"): {"200", "400", "404", "default"},
         ("post", "/api/explain"): {"200", "400", "default"},
         ("post", "/api/ask"): {"200", "400", "default"},

@@ -4,8 +4,10 @@ import unicodedata
 from typing import Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ragstack_common.text.excerpts import excerpt
+from ragstack_common.text.excerpts import MAX_SENTENCE_CHARACTERS, closest_sentence, excerpt
 
 
 @pytest.mark.parametrize("position", [0, 5, 30, 100, 195, 199])
@@ -49,3 +51,28 @@ def test_letters_are_compared_whether_or_not_their_accents_are_characters(form: 
 )
 def test_an_excerpt_is_without_the_marks_of_markdown(text: str, cut: str) -> None:
     assert excerpt(text, "nothing of it")[0] == cut
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("Where is parking in Zürich?", "Parking in Zürich is free."),
+        ("trains", "Trains run every hour, e.g. at noon."),
+        ("the canteen", "The canteen opens\nat eleven."),
+        ("nothing of it", "Offices"),
+    ],
+)
+def test_the_closest_sentence_has_most_words_of_the_query(query: str, sentence: str) -> None:
+    text = "Offices\n\nParking in Zürich is free. Trains run every hour, e.g. at noon.\n\nThe canteen opens\nat eleven."
+
+    begin, end = closest_sentence(text, query)
+
+    assert text[begin:end] == sentence
+
+
+@given(st.text(st.sampled_from("ab .\n日。"), min_size=1, max_size=2_000), st.text(st.sampled_from("ab "), max_size=40))
+def test_the_closest_sentence_is_a_short_part_of_the_text(text: str, query: str) -> None:
+    begin, end = closest_sentence(text, query)
+
+    assert 0 <= begin < end <= len(text)
+    assert end - begin <= 2 * MAX_SENTENCE_CHARACTERS or not text.strip()
