@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ragstack_common.reading import formats
 from ragstack_common.reading.encodings import decoded
 from ragstack_common.reading.formats import UnreadableDocument
+
+if TYPE_CHECKING:
+    from ragstack_common.reading.mail.message import Mail
 
 MAX_TEXT_CHARACTERS: Final = 64 * 1024**2
 """Characters of the text of a file."""
@@ -136,9 +139,27 @@ def _xls() -> _Reader:
     return lambda data, _: ReadText(workbooks.text(workbooks.XlsWorkbook(data).sheets()))
 
 
+def _eml() -> _Reader:
+    from ragstack_common.reading.mail import eml  # noqa: PLC0415
+
+    return lambda data, _: _of_mail(eml.read(data))
+
+
+def _msg() -> _Reader:
+    from ragstack_common.reading.mail import msg  # noqa: PLC0415
+
+    return lambda data, _: _of_mail(msg.read(data))
+
+
+def _of_mail(mail: "Mail") -> ReadText:
+    return ReadText(mail.text, mail.subject or None, tuple(Attachment(each.name, each.data) for each in mail.files))
+
+
 _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "docx": _docx,
+    "eml": _eml,
     "html": _html,
+    "msg": _msg,
     "pdf": _pdf,
     "pptx": _pptx,
     "xls": _xls,

@@ -94,7 +94,7 @@ def read(data: bytes) -> str:
     """
     if not data.lstrip().startswith(b"{\\rtf"):
         raise UnreadableDocument(formats.DAMAGED.format("rtf", "it does not begin with {\\rtf"))
-    return _Reader().read(data)
+    return Reader().read(data)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _grid(rows: list[_Row]) -> list[list[str]]:
     return grid
 
 
-class _Reader:
+class Reader:
     """A file that is being read."""
 
     def __init__(self) -> None:
@@ -242,6 +242,7 @@ class _Reader:
         self._notes: list[str] = []
 
     def read(self, data: bytes) -> str:
+        """Return the text of a file that is RTF."""
         position = 0
         while position < len(data) and (token := _TOKEN.match(data, position)):
             position = token.end()

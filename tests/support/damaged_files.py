@@ -16,6 +16,7 @@ from ragstack_common.reading.html import pages
 from ragstack_common.reading.sheets import workbooks
 from ragstack_common.reading.slides import powerpoint
 from ragstack_common.reading.word import document
+from tests.support import text_seeds
 from tests.support.office_files import (
     DRAWING_SPACES,
     docx,
@@ -40,6 +41,7 @@ READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "rtf": rtf.read,
     "xls": lambda data: workbooks.text(workbooks.XlsWorkbook(data).sheets()),
     "xlsx": lambda data: workbooks.text(workbooks.XlsxWorkbook(data).sheets()),
+    **text_seeds.READERS,
 }
 VALUES: Final = (
     "", "0", "1", "-1", "9", "2147483648", "-99999999999999999999", "9" * 5000, "abc", "²", "1e9", "1e999", "NaN", "1.5",
@@ -167,6 +169,7 @@ SEEDS: Final[Mapping[str, bytes]] = {
     "rtf": _RTF,
     "xls": _XLS,
     "xlsx": _XLSX,
+    **text_seeds.SEEDS,
 }
 
 
@@ -305,9 +308,29 @@ def _bytes(data: bytes, random: Random) -> bytes:
     return data[:at] + random.randbytes(min(8, end - at)) + data[at + min(8, end - at) :]
 
 
+def _lines(data: bytes, random: Random) -> bytes:
+    """Damage one of the lines of a text, or their order."""
+    lines = data.split(b"\n")
+    if random.random() < 0.3:
+        return _bytes(data, random)
+    at, other = random.randrange(len(lines)), random.choice(lines)
+    kind = random.randrange(4)
+    if kind == 0:
+        lines[at] = other
+    elif kind == 1:
+        lines[at:at] = [other] * random.choice((1, 50))
+    elif kind == 2:
+        del lines[at]
+    else:
+        lines[at] = re.sub(rb"[\w.-]+", lambda _: random.choice(VALUES).encode(), lines[at], count=random.randint(1, 3))
+    return b"\n".join(lines)
+
+
 _DAMAGES: Final = {
+    **dict.fromkeys(text_seeds.SEEDS, _lines),
     "docx": _archive,
     "html": _markup,
+    "msg": _bytes,
     "pptx": _archive,
     "rtf": _control_words,
     "xls": _records,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+ATTACHED: Final = "they are documents of their own"
 COMMENTS_LEFT_OUT: Final = "comments are not part of the text"
 DELETED_LEFT_OUT: Final = "the document no longer shows them"
 HIDDEN_LEFT_OUT: Final = "the file hides them"

@@ -1,0 +1,1 @@
+"""Mails: their headers, what their body shows, and the files attached to them."""

@@ -1,0 +1,42 @@
+"""A file of each format that is text or a mail, which has what its reader tells apart."""
+
+# ruff: noqa: E501 - mails
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ragstack_common.reading.mail import eml, msg
+from tests.support.mail_files import compound_file, compressed, outlook
+
+READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
+    "eml": eml.read,
+    "msg": msg.read,
+}
+_EML: Final = (
+    b'Subject: =?utf-8?Q?gr=C3=B6?= =?cp1251?B?4g==?=\nFrom: "Lopez, Ana" <ana@a.example>\nDate: Mon, 5 Jan 2026 09:05:00 +0100\n'
+    b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=m\n\n--m\nContent-Type: multipart/alternative; boundary=a\n\n--a\n"
+    b"Content-Type: text/plain; charset=utf-8; format=flowed; delsp=yes\nContent-Transfer-Encoding: quoted-printable\n\n> gr=C3=B6 \n> b\n"
+    b'--a\nContent-Type: multipart/related; boundary=r; start="<s>"\n\n--r\nContent-Type: text/html; charset=iso-8859-1\nContent-ID: <s>\n'
+    b"Content-Transfer-Encoding: base64\n\nPHA+YTxpbWcgc3JjPWNpZDpwPg==\n--r\nContent-Type: image/png; name=p.png\nContent-ID: <p>\n\nx\n--r--\n"
+    b"--a--\n--m\nContent-Type: message/rfc822\n\nSubject: in\n\nb\n--m\nContent-Type: message/delivery-status\n\nA: b\n\nC: d\n--m\n"
+    b"Content-Type: application/pdf\nContent-Disposition: attachment; filename*0*=utf-8''a%C3; filename*1*=%A4.pdf\n\nx\n--m\n"
+    b"Content-Type: application/pkcs7-mime\nContent-Transfer-Encoding: base64\n\n"
+    b"MCUGCSqGSIb3DQEHAqAYMBYCAQExADAPBgkqhkiG9w0BBwGgAgQA\n--m--\n"
+)
+_MSG: Final = compound_file(
+    outlook(
+        {
+            0x37: "s",
+            0x0C1A: "Ana",
+            0x1000: "a",
+            0x1009: compressed(rb"{\rtf1\fromhtml1 {\*\htmltag64 <p>}\htmlrtf x\htmlrtf0 a\'f6\par}"),
+        },
+        {0x39: 10**17, 0x3FDE: 1252},
+        recipients=[({0x3001: "b", 0x39FE: "b@b.example"}, 2)],
+        files=[{0x3707: "a.txt", 0x3701: b"x"}, {0x3701: outlook({0x37: "t", 0x1013: b"<p>b"}, inner=True)}],
+    )
+)
+SEEDS: Final[Mapping[str, bytes]] = {
+    "eml": _EML,
+    "msg": _MSG,
+}
