@@ -9,8 +9,8 @@ import codecs
 import re
 from typing import Final
 
+from ragstack_common.reading.detection import encoding_of_nulls
 from ragstack_common.reading.formats import UnreadableDocument
-from ragstack_common.reading.recognition import encoding_of_nulls
 from ragstack_common.text.characters import is_dense
 
 _DETECTED_ON: Final = 64 * 1024

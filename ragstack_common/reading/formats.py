@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ragstack_common.reading import recognition
+from ragstack_common.reading import detection
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
@@ -166,10 +166,10 @@ def of_content(data: bytes, name: str = "") -> str:
         raise UnreadableDocument("The file is empty.")
     hint = _OF_SUFFIX.get(PurePosixPath(name).suffix.lower())
     try:
-        return recognition.recognized(data, hint.name if hint else "")
-    except recognition.EncryptedError:
+        return detection.recognized(data, hint.name if hint else "")
+    except detection.EncryptedError:
         raise UnreadableDocument(PROTECTED.format(hint.name if hint else "docx")) from None
-    except recognition.UnrecognizedError as error:
+    except detection.UnrecognizedError as error:
         supported = ", ".join(FORMATS)
         raise UnreadableDocument(
             f"The file's content is {error}, which is not supported: use one of {supported}."

@@ -13,11 +13,11 @@ from urllib.parse import unquote
 from ragstack_common.reading import rtf
 from ragstack_common.reading.census import pages
 from ragstack_common.reading.census.parts import ATTACHED, Census, Part
+from ragstack_common.reading.detection import encoding_of_nulls
 from ragstack_common.reading.encodings import decoded, known
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.mail import eml, message, outlook_rtf
 from ragstack_common.reading.ole import CompoundFile
-from ragstack_common.reading.recognition import encoding_of_nulls
 
 _BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n|\A\r?\n")
 _HEADER: Final = re.compile(rb"^([!-9;-~]+):[ \t]*((?:.*)(?:\r?\n[ \t].*)*)", re.MULTILINE)

@@ -17,11 +17,11 @@ from email.utils import collapse_rfc2231_value
 from typing import Any, Final
 from urllib.parse import unquote
 
+from ragstack_common.reading.detection import encoding_of_nulls
 from ragstack_common.reading.encodings import decoded, known
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.mail import message
 from ragstack_common.reading.mail.message import Mail
-from ragstack_common.reading.recognition import encoding_of_nulls
 
 ENCRYPTED: Final = "The mail is encrypted ({}): save it decrypted in your mail program, and upload it again."
 _PGP: Final = "-----BEGIN PGP MESSAGE-----"
