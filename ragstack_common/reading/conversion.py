@@ -151,6 +151,12 @@ def _msg() -> _Reader:
     return lambda data, _: _of_mail(msg.read(data))
 
 
+def _rtf() -> _Reader:
+    from ragstack_common.reading import rtf  # noqa: PLC0415
+
+    return lambda data, _: ReadText(rtf.read(data))
+
+
 def _of_mail(mail: "Mail") -> ReadText:
     return ReadText(mail.text, mail.subject or None, tuple(Attachment(each.name, each.data) for each in mail.files))
 
@@ -162,6 +168,7 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "msg": _msg,
     "pdf": _pdf,
     "pptx": _pptx,
+    "rtf": _rtf,
     "xls": _xls,
     "xlsx": _xlsx,
 }

@@ -7,16 +7,15 @@ Source: Rich Text Format Specification 1.9.1, Microsoft, 2008.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ragstack_common.reading import formats, markdown, symbols
 from ragstack_common.reading.encodings import known
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.markdown import Blocks
-from ragstack_common.reading.paragraphs import Paragraph
+from ragstack_common.reading.rtf_stories import RowEdges, State, Story
 
 _TOKEN: Final = re.compile(
     rb"\\(?:(?P<word>[A-Za-z]{1,32})(?P<number>-?[0-9]{1,10})? ?|'(?P<hex>[0-9A-Fa-f]{2})|(?P<symbol>[^A-Za-z]))"
@@ -26,7 +25,7 @@ _TOKEN: Final = re.compile(
 _CHARACTERS: Final[Mapping[str, str]] = {
     "line": "\n", "lbr": "\n", "tab": "\t", "emdash": "\u2014", "endash": "\u2013", "bullet": "\u2022",
     "lquote": "\u2018", "rquote": "\u2019", "ldblquote": "\u201c", "rdblquote": "\u201d", "emspace": " ",
-    "enspace": " ", "qmspace": " ", "nestcell": "\n", "nestrow": "\n",
+    "enspace": " ", "qmspace": " ",
 }  # fmt: skip
 _SYMBOLS: Final = {"~": "\u00a0", "_": "-", "\\": "\\", "{": "{", "}": "}", "\t": "\t"}
 _BREAKS: Final = frozenset({"par", "sect", "page", "column", "softpage"})
@@ -54,10 +53,6 @@ _CHARSETS: Final[Mapping[int, str]] = {
     222: "cp874", 238: "cp1250", 254: "cp437", 255: "cp850",
 }  # fmt: skip
 _SYMBOL_CHARSET: Final = 2
-_SAME_EDGE_TWIPS: Final = 60
-"""Edges of cells that are one to the eye: a millimetre."""
-
-_MAX_CELLS: Final = 1_000_000
 _MAX_GROUPS: Final = 10_000
 _LEVELS: Final = 9
 
@@ -70,15 +65,17 @@ _CHANGES: Final[Mapping[str, Callable[[int | None], dict[str, Any]]]] = {
     "nosupersub": lambda _: {"place": 0},
     "uc": lambda number: {"unicode_skip": max(0, min(number or 0, 100))},
     "f": lambda number: {"font": number},
-    "pard": lambda _: {"level": None, "in_table": False, "list_level": 0},
+    "pard": lambda _: {"level": None, "in_table": False, "table_level": 0, "list_level": 0},
     "outlinelevel": lambda number: {"level": (number or 0) + 1 if number in range(_LEVELS) else None},
     "intbl": lambda number: {"in_table": number != 0},
+    "itap": lambda number: {"table_level": max(0, number or 0)},
     "ilvl": lambda number: {"list_level": number if number in range(_LEVELS) else 0},
 }
 """What control words change of how text and paragraphs are read, by their number."""
 
 _READ: Final = frozenset({
-    "ansicpg", "cell", "cellx", "chftn", "clvmrg", "cpg", "deff", "fcharset", "fldrslt", "plain", "row", "sectd",
+    "ansicpg", "cell", "cellx", "chftn", "clvmrg", "cpg", "deff", "fcharset", "fldrslt", "nestcell", "nestrow", "plain",
+    "row", "sectd",
     "titlepg", "trhdr", "trowd", "u", "ud",
 }).union(
     _BREAKS, _CHANGES, _CHARACTERS, _DESTINATIONS, _MACHINES, _OPTIONAL_READ, _PARTS_OF_FORMULAS, _SKIPPED, _STORIES
@@ -97,22 +94,6 @@ def read(data: bytes) -> str:
     return Reader().read(data)
 
 
-@dataclass(frozen=True)
-class _State:
-    """What a group takes from the one around it."""
-
-    destination: str = "body"
-    unicode_skip: int = 1
-    font: int | None = None
-    is_hidden: bool = False
-    is_deleted: bool = False
-    place: int = 0
-    level: int | None = None
-    in_table: bool = False
-    list_level: int = 0
-    story: "_Story | None" = None
-
-
 @dataclass
 class _Font:
     encoding: str | None = None
@@ -120,110 +101,13 @@ class _Font:
     is_symbol: bool = False
 
 
-@dataclass
-class _Row:
-    """A row of a table: the text and the right edge of each cell, and whether it continues the one above."""
-
-    cells: list[str]
-    edges: list[int]
-    continues: list[bool]
-    is_header: bool
-
-
-@dataclass(eq=False)
-class _Story:
-    """A text of its own: the body, a header, a note or a text box."""
-
-    kind: str
-    blocks: Blocks = field(default_factory=Blocks)
-    paragraph: Paragraph = field(default_factory=Paragraph)
-    item: str = ""
-    cell: list[str] = field(default_factory=list)
-    cells: list[str] = field(default_factory=list)
-    rows: list[_Row] = field(default_factory=list)
-    edges: list[int] = field(default_factory=list)
-    continues: list[bool] = field(default_factory=list)
-    continues_next: bool = False
-    is_header: bool = False
-    label: str = ""
-
-    def end_paragraph(self, state: _State) -> None:
-        text, self.paragraph = str(self.paragraph), Paragraph()
-        label, self.item = self.item.strip(), ""
-        if not state.in_table:
-            self.end_table()
-        if not text.strip():
-            return
-        if state.in_table or state.level is not None:
-            text = f"{label} {text}" if label[:1].isalnum() else text
-        if state.in_table:
-            self.cell.append(text)
-        elif state.level is not None:
-            self.blocks.heading(state.level, text)
-        elif label:
-            self.blocks.item(label if re.search(r"\w", label) else "-", text, 2 * state.list_level)
-        else:
-            self.blocks.paragraph(text)
-
-    def end_cell(self, state: _State) -> None:
-        self.end_paragraph(replace(state, in_table=True))
-        self.cells.append("\n".join(filter(None, self.cell)))
-        self.cell = []
-
-    def end_row(self) -> None:
-        if self.cells:
-            self.rows.append(_Row(self.cells, [*self.edges], [*self.continues], self.is_header))
-        self.cells = []
-
-    def end_table(self) -> None:
-        if self.cell:
-            self.cells.append("\n".join(self.cell))
-            self.cell = []
-        self.end_row()
-        rows, self.rows = self.rows, []
-        if len(rows) > 1 and max(len(row.cells) for row in rows) > 1:
-            headers = next((index for index, row in enumerate(rows) if not row.is_header), 1)
-            self.blocks.table(markdown.rectangle(_grid(rows), headers))
-            return
-        for row in rows:
-            for text in row.cells:
-                self.blocks.paragraph(text)
-
-    def end(self, state: _State) -> str:
-        self.end_paragraph(state)
-        self.end_table()
-        return str(self.blocks)
-
-
-def _grid(rows: list[_Row]) -> list[list[str]]:
-    """Return the texts of a table by its columns, which end where any cell does."""
-    columns: list[int] = []
-    for edge in sorted({edge for row in rows for edge in row.edges}):
-        if not columns or edge - columns[-1] > _SAME_EDGE_TWIPS:
-            columns.append(edge)
-    if len(columns) * len(rows) > _MAX_CELLS:
-        raise MemoryError
-    grid: list[list[str]] = []
-    for row in rows:
-        texts: list[str] = []
-        for place, text in enumerate(row.cells):
-            own, end = text, len(texts) + 1
-            if place < len(row.edges):
-                end = bisect_left(columns, row.edges[place] - _SAME_EDGE_TWIPS) + 1
-            if place < len(row.continues) and row.continues[place] and grid and len(texts) < len(grid[-1]):
-                own = grid[-1][len(texts)]
-            texts += [own] * max(1, end - len(texts))
-        grid.append(texts)
-    return grid
-
-
 class Reader:
     """A file that is being read."""
 
     def __init__(self) -> None:
-        self._body = _Story("body")
-        self._state = _State(story=self._body)
-        self._groups: list[_State] = []
+        self._body = Story("body")
+        self._state = State(story=self._body)
+        self._groups: list[State] = []
         self._fonts: dict[int, _Font] = {}
         self._font = 0
         self._encoding = "cp1252"
@@ -343,6 +227,8 @@ class Reader:
             return False
         elif word in _SKIPPED or (is_optional and word not in _OPTIONAL_READ):
             self._state = replace(state, destination="skipped")
+        elif word == "nesttableprops":
+            self._state = replace(state, describes_nested_row=True)
         elif word in _DESTINATIONS:
             self._state = replace(state, destination=word)
             self._field_code = "" if word == "fldinst" else self._field_code
@@ -352,7 +238,9 @@ class Reader:
                 self._state = replace(state, destination="skipped")
         elif word in _STORIES:
             label, self._label = self._label, ""
-            self._state = replace(state, story=_Story(word, label=label), destination="body", in_table=False)
+            self._state = replace(
+                state, story=Story(word, label=label), destination="body", in_table=False, table_level=0
+            )
         else:
             return False
         return True
@@ -374,27 +262,35 @@ class Reader:
             return False
         return True
 
-    def _end_or_describe(self, word: str, number: int, story: _Story) -> None:
+    def _end_or_describe(self, word: str, number: int, story: Story) -> None:
         """End a paragraph, a cell or a row, or read what a row says of its cells."""
         if word in _BREAKS:
             state = self._state
-            if state.level is not None and not state.in_table and story is self._body:
+            if state.level is not None and not state.depth and story is self._body:
                 self._write_notes()
             story.end_paragraph(state)
         elif word == "cell":
-            story.end_cell(self._state)
+            story.end_cell(self._state, 1)
+        elif word == "nestcell":
+            story.end_cell(self._state, max(2, self._state.depth))
         elif word == "row":
-            story.end_row()
+            story.end_row(1)
+        elif word == "nestrow":
+            story.end_row(max(2, self._state.depth))
         elif word == "trowd":
-            story.edges, story.continues, story.is_header = [], [], False
-        elif word == "trhdr":
-            story.is_header = True
+            story.describe_row(self._state)
+        else:
+            self._describe_row(word, number, story.described(self._state))
+
+    def _describe_row(self, word: str, number: int, row: RowEdges) -> None:
+        if word == "trhdr":
+            row.is_header = True
         elif word == "clvmrg":
-            story.continues_next = True
+            row.continues_next = True
         elif word == "cellx":
-            story.edges.append(number)
-            story.continues.append(story.continues_next)
-            story.continues_next = False
+            row.edges.append(number)
+            row.continues.append(row.continues_next)
+            row.continues_next = False
 
     def _describe_font(self, word: str, number: int) -> None:
         if word == "f":

@@ -68,7 +68,7 @@ def count(
 
 def _counter(file_format: str, charset: str | None, column: str | None) -> Callable[[bytes], Census]:
     """Return what counts files of a format, before time and memory are limited."""
-    from ragstack_common.reading.census import mail, pages, pdf, sheets, slides, word  # noqa: PLC0415 - libraries take time
+    from ragstack_common.reading.census import mail, pages, pdf, rich_text, sheets, slides, word  # noqa: PLC0415 - libraries
 
     if file_format in formats.READ_DIRECTLY:
         return lambda data: pages.count_text(data, file_format, charset, column)
@@ -80,6 +80,7 @@ def _counter(file_format: str, charset: str | None, column: str | None) -> Calla
         "msg": mail.count_msg,
         "pdf": pdf.count,
         "pptx": slides.count,
+        "rtf": rich_text.count,
         "xls": sheets.count_xls,
         "xlsx": sheets.count_xlsx,
     }

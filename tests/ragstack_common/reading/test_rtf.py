@@ -64,6 +64,19 @@ def test_all_that_is_shown_is_read_and_nothing_else(rtf: str, shown: str) -> Non
     assert re.sub(r"\n+", "\n", found) == re.sub(r"\n+", "\n", shown)
 
 
+def test_a_table_within_a_table_is_one_and_the_outer_one_arranges() -> None:
+    def nested(*cells: str) -> str:
+        written = "".join(rf"\pard\intbl\itap2 {each}\nestcell" for each in cells)
+        return rf"{written}{{\*\nesttableprops\trowd\cellx500\cellx900\nestrow}}{{\nonesttables\par}}"
+
+    inner = nested("Site", "Days") + nested("Lisbon", "30")
+    outer = rf"\trowd\cellx1000\cellx2000\pard\intbl Left\cell{inner}\pard\intbl\itap1 after\cell\row"
+
+    assert text(rf"{outer}\trowd\cellx1000\pard\intbl Below\cell\row\pard End.\par") == (
+        "Left\n\n| Site | Days |\n| --- | --- |\n| Lisbon | 30 |\n\nafter\n\nBelow\n\nEnd."
+    )
+
+
 def test_tables_have_the_columns_of_their_edges() -> None:
     def row(edges: str, *cells: str) -> str:
         return rf"\trowd{edges}\pard" + "".join(rf"\intbl {each}\cell" for each in cells) + r"\row"

@@ -9,6 +9,7 @@ from tests.ragstack_common.reading.census.mail_files import mails, outlook_mails
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
 from tests.ragstack_common.reading.census.page_files import markdown_files, text_files, web_pages
 from tests.ragstack_common.reading.census.paged_files import paged_files
+from tests.ragstack_common.reading.census.rtf_files import rtf_files
 from tests.ragstack_common.reading.census.sheet_files import old_workbooks, workbooks
 from tests.ragstack_common.reading.census.slide_files import presentations
 from tests.ragstack_common.reading.census.word_files import word_files
@@ -95,4 +96,16 @@ def test_a_receipt_has_each_word_of_a_mail(file: MarkedFile) -> None:
 @SOME
 @given(st.one_of(mails(), outlook_mails()), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_mail(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(rtf_files())
+def test_a_receipt_has_each_word_of_a_rich_text(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(rtf_files(), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_a_rich_text(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
