@@ -26,7 +26,11 @@ MARGIN_LINES: Final = 1.0
 MIN_WIDTH_LINES: Final = 40.0
 """Least width, in heights of the quoted line: half of a page in the size of a book."""
 
-MIN_HEIGHT_LINES: Final = 12.0
+MIN_SHAPE: Final = 0.4
+MAX_SHAPE: Final = 0.8
+"""Height of a region divided by its width, at least and at most, as far as the page and the words allow: programs can
+reserve the space of its picture before they have it."""
+
 MAX_PARAGRAPH_LINES: Final = 36.0
 """Greatest height of the paragraphs, in heights of the quoted line: 20 lines, which have spaces between them."""
 
@@ -63,9 +67,9 @@ def region_around(
     groups = _with_captions(drawn, _around(captions, shape), NEAR_LINES * line)
     near = [each for each in groups if around.meets(each)]
     found = _widened(found, near, min(MAX_HEIGHT, MAX_HEIGHT_LINES * line)).grown(MARGIN_LINES * line)
-    page = Rectangle(0.0, 0.0, 1.0, shape)
-    left, right = _at_least(found.left, found.right, MIN_WIDTH_LINES * line, page.right)
-    bottom, top = _at_least(found.bottom, found.top, MIN_HEIGHT_LINES * line, page.top)
+    width = max(found.right - found.left, MIN_WIDTH_LINES * line, found.height() / MAX_SHAPE)
+    left, right = _at_least(found.left, found.right, width, 1.0)
+    bottom, top = _at_least(found.bottom, found.top, MIN_SHAPE * (right - left), shape)
     return Box.of(Rectangle(left, bottom, right, top), shape)
 
 

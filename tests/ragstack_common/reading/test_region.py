@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ragstack_common.reading.pdf.document import PdfDocument
 from ragstack_common.reading.pictures import MAX_PART_BYTES, MAX_PART_PIXELS
 from ragstack_common.reading.places import Box
-from ragstack_common.reading.region import CAPTION, MAX_HEIGHT, MAX_HEIGHT_LINES, region_around
+from ragstack_common.reading.region import CAPTION, MAX_HEIGHT, MAX_HEIGHT_LINES, MAX_SHAPE, MIN_SHAPE, region_around
 from tests.support.pdf_files import pages, text
 
 SHAPE = 842 / 595
@@ -89,6 +89,15 @@ def test_a_figure_next_to_the_paragraph_is_in_the_region(figure: Box, is_shown: 
     part = region_around([LINE], [PARAGRAPH], [], [figure], SHAPE)
 
     assert has(part, figure) is is_shown
+
+
+@given(boxes(0.3), boxes(0.5))
+def test_regions_have_nearly_one_shape(line: Box, figure: Box) -> None:
+    part = region_around([line], [], [], [figure], SHAPE)
+
+    shape = part.height * SHAPE / part.width
+    assert shape >= MIN_SHAPE - 1e-9
+    assert shape <= MAX_SHAPE + 1e-9 or part.width == pytest.approx(1)
 
 
 def test_a_caption_belongs_to_its_figure() -> None:

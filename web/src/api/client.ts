@@ -45,6 +45,11 @@ export class Client {
     return this.json("GET", address(path, params), undefined, signal);
   }
 
+  /** Follow the link to a picture that a response has. */
+  follow(link: string, signal?: AbortSignal): Promise<Result<"get", "/api/view">> {
+    return this.json("GET", link, undefined, signal);
+  }
+
   post<P extends PathWith<"post">>(
     path: P,
     body: Body<"post", P>,

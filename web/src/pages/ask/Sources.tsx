@@ -3,6 +3,7 @@
 import type { Source } from "../../api/types";
 import { count, isKnown, percent } from "../../format";
 import { documentName, plain } from "../../parts/names";
+import { PagePicture } from "../../parts/PagePicture";
 import { Badge, Button, Where } from "../../parts/shapes";
 import { beginning, slice, spans } from "../../parts/spans";
 
@@ -67,6 +68,9 @@ function SourceCard({ source, isLit, onLight, onOpen }: CardProps) {
       </div>
       <Where of={source} />
       <Excerpt source={source} />
+      {source.cited && (
+        <PagePicture link={source.picture} uri={source.source} onOpen={() => onOpen(source)} />
+      )}
       <Button onClick={() => onOpen(source)} aria-label={`Open the original of source ${source.number}`}>
         Open the original
       </Button>

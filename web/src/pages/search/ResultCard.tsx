@@ -5,6 +5,7 @@ import type { RetrievedResult, RetrieveResponse } from "../../api/types";
 import { count, figure, isKnown, percent } from "../../format";
 import { documentKey, documentName } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
+import { PagePicture } from "../../parts/PagePicture";
 import { Badge, Button, Where } from "../../parts/shapes";
 import { Facts } from "../../parts/Table";
 import { Bar, partClass, StackedBar } from "./Bar";
@@ -37,6 +38,7 @@ export function ResultCard({ id, result, rank, response, names, scale, onOpen }:
       <div className="body">
         <div className="stack">
           <Excerpt text={result.content} />
+          <PagePicture link={result.picture} uri={result.source} onOpen={() => onOpen(result)} />
           {others.length > 0 && (
             <details>
               <summary>{count(others.length, "more passage")} of this document</summary>
