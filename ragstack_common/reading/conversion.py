@@ -157,6 +157,18 @@ def _rtf() -> _Reader:
     return lambda data, _: ReadText(rtf.read(data))
 
 
+def _epub() -> _Reader:
+    from ragstack_common.reading.html import books  # noqa: PLC0415
+
+    return lambda data, _: ReadText(*books.read(data))
+
+
+def _mht() -> _Reader:
+    from ragstack_common.reading.mail import archives  # noqa: PLC0415
+
+    return lambda data, _: ReadText(*archives.read(data))
+
+
 def _of_mail(mail: "Mail") -> ReadText:
     return ReadText(mail.text, mail.subject or None, tuple(Attachment(each.name, each.data) for each in mail.files))
 
@@ -164,7 +176,9 @@ def _of_mail(mail: "Mail") -> ReadText:
 _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "docx": _docx,
     "eml": _eml,
+    "epub": _epub,
     "html": _html,
+    "mht": _mht,
     "msg": _msg,
     "pdf": _pdf,
     "pptx": _pptx,

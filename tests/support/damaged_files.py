@@ -329,6 +329,7 @@ def _lines(data: bytes, random: Random) -> bytes:
 _DAMAGES: Final = {
     **dict.fromkeys(text_seeds.SEEDS, _lines),
     "docx": _archive,
+    "epub": _archive,
     "html": _markup,
     "msg": _bytes,
     "pptx": _archive,

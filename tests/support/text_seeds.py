@@ -1,15 +1,19 @@
 """A file of each format that is text or a mail, which has what its reader tells apart."""
 
-# ruff: noqa: E501 - mails
+# ruff: noqa: E501 - files in lines
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ragstack_common.reading.mail import eml, msg
+from ragstack_common.reading.html import books
+from ragstack_common.reading.mail import archives, eml, msg
+from tests.support.book_files import epub, mht
 from tests.support.mail_files import compound_file, compressed, outlook
 
 READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "eml": eml.read,
+    "epub": books.read,
+    "mht": archives.read,
     "msg": msg.read,
 }
 _EML: Final = (
@@ -36,7 +40,24 @@ _MSG: Final = compound_file(
         files=[{0x3707: "a.txt", 0x3701: b"x"}, {0x3701: outlook({0x37: "t", 0x1013: b"<p>b"}, inner=True)}],
     )
 )
+_EPUB: Final = epub(
+    [
+        "<html><head><link rel='stylesheet' href='a.css'/></head><body><p class='a'>One</p><p>b</p></body></html>",
+        "<h1>Two</h1>",
+    ],
+    contents={0: "One", 1: "Two"},
+    files={
+        "OEBPS/a.css": ".b { display: none }",
+        "META-INF/encryption.xml": "<a><EncryptedData><CipherReference URI='f'/></EncryptedData></a>",
+    },
+)
+_MHT: Final = mht(
+    "<link rel=stylesheet href=a.css><p>a",
+    [("text/css", "http://a.example/a.css", "b{display:none}"), ("text/html", "cid:f", "<p>f")],
+)
 SEEDS: Final[Mapping[str, bytes]] = {
     "eml": _EML,
+    "epub": _EPUB,
+    "mht": _MHT,
     "msg": _MSG,
 }

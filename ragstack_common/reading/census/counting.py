@@ -68,7 +68,16 @@ def count(
 
 def _counter(file_format: str, charset: str | None, column: str | None) -> Callable[[bytes], Census]:
     """Return what counts files of a format, before time and memory are limited."""
-    from ragstack_common.reading.census import mail, pages, pdf, rich_text, sheets, slides, word  # noqa: PLC0415 - libraries
+    from ragstack_common.reading.census import (  # noqa: PLC0415 - their libraries take time
+        archives,
+        mail,
+        pages,
+        pdf,
+        rich_text,
+        sheets,
+        slides,
+        word,
+    )
 
     if file_format in formats.READ_DIRECTLY:
         return lambda data: pages.count_text(data, file_format, charset, column)
@@ -77,6 +86,8 @@ def _counter(file_format: str, charset: str | None, column: str | None) -> Calla
     counters = {
         "docx": word.count,
         "eml": mail.count_eml,
+        "epub": archives.count_epub,
+        "mht": archives.count_mht,
         "msg": mail.count_msg,
         "pdf": pdf.count,
         "pptx": slides.count,

@@ -17,7 +17,7 @@ from ragstack_common.reading.census.parts import (
     Census,
     Part,
 )
-from ragstack_common.reading.html import archives
+from ragstack_common.reading.mail import archives
 from ragstack_common.reading.office_package import OfficePackage, Relationship
 
 _NUMBER_OF_PAGE: Final = re.compile(r"\s*(?:PAGE|NUMPAGES|SECTIONPAGES|PAGEREF)\b", re.IGNORECASE)

@@ -17,6 +17,7 @@ from email.utils import collapse_rfc2231_value
 from typing import Any, Final
 from urllib.parse import unquote
 
+from ragstack_common.reading import formats
 from ragstack_common.reading.detection import encoding_of_nulls
 from ragstack_common.reading.encodings import decoded, known
 from ragstack_common.reading.formats import UnreadableDocument
@@ -34,6 +35,7 @@ _MARK: Final = b"\xef\xbb\xbf"
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 _ENCODED_WORD: Final = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=")
 _BETWEEN_WORDS: Final = re.compile(r"(?<=\?=)\s+(?==\?[^?\s]+\?[bBqQ]\?)")
+_NO_BASE64: Final = re.compile(rb"[^A-Za-z0-9+/]")
 _FOLD: Final = re.compile(r"\r?\n[ \t]*|\r")
 _CID: Final = re.compile(r"\bcid:([^\"'\s<>)]+)", re.IGNORECASE)
 _SIGNATURES: Final = frozenset(
@@ -108,10 +110,13 @@ def _bytes_of_word(kind: str, content: str) -> bytes:
     raw = content.encode("utf-8", "replace")
     if kind == "q":
         return quopri.decodestring(raw, header=True)
-    try:
-        return binascii.a2b_base64(raw + b"==")
-    except binascii.Error:
-        return binascii.a2b_base64(raw[: len(raw) // 4 * 4])
+    return _base64(raw)
+
+
+def _base64(data: bytes) -> bytes:
+    """Decode base64 as far as it goes, with or without the signs at its end."""
+    letters = _NO_BASE64.sub(b"", data)
+    return binascii.a2b_base64(letters[: len(letters) - (len(letters) % 4 == 1)] + b"==")
 
 
 def _in_unicode(value: str) -> str:
@@ -269,7 +274,7 @@ def _attached_message(part: Message) -> bytes:
     data = bytes(inner)
     encoding = header(part, "Content-Transfer-Encoding").lower()
     if encoding == "base64":
-        return binascii.a2b_base64(data.strip())
+        return _base64(data)
     return quopri.decodestring(data) if encoding == "quoted-printable" else data
 
 
@@ -283,8 +288,11 @@ def opened_signature(data: bytes) -> bytes:
     content = data.find(_DATA, signed + 1) if signed >= 0 else -1
     if content < 0:
         raise UnreadableDocument(ENCRYPTED.format("S/MIME"))
-    _, begin, _ = _element(data, content + len(_DATA))
-    return b"".join(_octets(data, begin)).lstrip(b"\r\n")
+    try:
+        _, begin, _ = _element(data, content + len(_DATA))
+        return b"".join(_octets(data, begin)).lstrip(b"\r\n")
+    except IndexError:
+        raise UnreadableDocument(formats.DAMAGED.format("eml", "its signature ends early")) from None
 
 
 def _element(data: bytes, place: int) -> tuple[int, int, int | None]:

@@ -11,7 +11,8 @@ from typing import Final
 from xml.etree.ElementTree import Element
 
 from ragstack_common.reading import drawings, lists, markdown, rtf, symbols
-from ragstack_common.reading.html import archives, pages
+from ragstack_common.reading.html import pages
+from ragstack_common.reading.mail import archives
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.office_package import OfficePackage, whole_number
 from ragstack_common.reading.paragraphs import Paragraph

@@ -5,6 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.ragstack_common.reading.census.book_files import books, web_archives
 from tests.ragstack_common.reading.census.mail_files import mails, outlook_mails
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
 from tests.ragstack_common.reading.census.page_files import markdown_files, text_files, web_pages
@@ -108,4 +109,16 @@ def test_a_receipt_has_each_word_of_a_rich_text(file: MarkedFile) -> None:
 @SOME
 @given(rtf_files(), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_rich_text(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(st.one_of(books(), web_archives()))
+def test_a_receipt_has_each_word_of_a_book_or_web_archive(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(st.one_of(books(), web_archives()), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_a_book_or_web_archive(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
