@@ -108,6 +108,12 @@ def events_client() -> "EventBridgeClient":
 
 
 @cache
+def textract_client() -> Any:
+    """Create the client that recognizes text in pictures; a page takes seconds."""
+    return _client("textract")
+
+
+@cache
 def secrets_client() -> "SecretsManagerClient":
     """Create the client for secrets."""
     return cast("SecretsManagerClient", _client("secretsmanager"))

@@ -11,6 +11,7 @@ from ragstack_common.reading.formats import UnreadableDocument
 
 if TYPE_CHECKING:
     from ragstack_common.reading.mail.message import Mail
+    from ragstack_common.reading.ocr.words import RecognizedPage
 
 MAX_TEXT_CHARACTERS: Final = 64 * 1024**2
 """Characters of the text of a file."""
@@ -35,11 +36,13 @@ class ReadText(NamedTuple):
         text: Markdown; of a PDF plain text, with a form feed after each page.
         title: None if the file names none.
         attachments: Of a mail, in its order.
+        recognized: Its pages whose text was recognized in their pictures.
     """
 
     text: str
     title: str | None = None
     attachments: tuple[Attachment, ...] = ()
+    recognized: "tuple[RecognizedPage, ...]" = ()
 
 
 def read_directly(data: bytes, file_format: str, charset: str | None = None) -> ReadText:

@@ -4,7 +4,8 @@ The process has limits of memory, and the caller a limit of time: a file of 600 
 answers are JSON, followed by the file if the process does not have it open::
 
     {"name": ..., "format": "pdf", "page": 2, "texts": [...], "passage": ..., "starts": [...]} <line end> <file>
-    {"wanted": true}                        send it again with the file, and the charset of its Content-Type
+    {"wanted": true}                        send it again with the file, and the charset of its Content-Type, and with
+                                            its recognized pages, if it has some: "recognized", as ocr/words writes them
     {"refused": "cannot be shown because"}  or {"invalid": "page: the document has 2 pages"}
     {"shown": {"pages": 2, "page": 2, "image": ..., "text": ..., "marks": [...]}}
 """
@@ -14,7 +15,7 @@ import os
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Final
@@ -24,7 +25,8 @@ from ragstack_common.reading.conversion import convert, read_directly
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.limits import TOO_MUCH_MEMORY_CODE, limited_memory, watch
 from ragstack_common.reading.marking import InvalidView, OpenDocument, Wish, view
-from ragstack_common.reading.pdf.document import PdfDocument
+from ragstack_common.reading.ocr import shown
+from ragstack_common.reading.ocr.words import RecognizedPage
 from ragstack_common.reading.warm_process import serve
 
 MAX_KEPT_DOCUMENTS: Final = 2
@@ -48,36 +50,39 @@ class OpenDocuments:
         head, has_file, data = message.partition(b"\n")
         request = json.loads(head)
         name, file_format, charset = request.pop("name"), request.pop("format"), request.pop("charset", None)
+        recognized = [RecognizedPage.from_json(page) for page in request.pop("recognized", ())]
         try:
-            opened = self._opened(name, file_format, charset, data if has_file else None)
+            if name not in self._kept and has_file:
+                self._kept[name] = _open(data, file_format, charset, recognized, self._memory_limit)
+            opened = self._opened(name)
             if opened is None:
                 return json.dumps({"wanted": True}).encode()
             with limited_memory(self._memory_limit):
-                shown = view(opened, Wish(**request), self._clock)
+                found = view(opened, Wish(**request), self._clock)
         except UnreadableDocument as error:
             return json.dumps({"refused": str(error)}).encode()
         except InvalidView as error:
             return json.dumps({"invalid": str(error)}).encode()
         except MemoryError:
             os._exit(TOO_MUCH_MEMORY_CODE)
-        return json.dumps({"shown": asdict(shown)}).encode()
+        return json.dumps({"shown": asdict(found)}).encode()
 
-    def _opened(self, name: str, file_format: str, charset: str | None, data: bytes | None) -> OpenDocument | None:
+    def _opened(self, name: str) -> OpenDocument | None:
         if name not in self._kept:
-            if data is None:
-                return None
-            self._kept[name] = _open(data, file_format, charset, self._memory_limit)
+            return None
         self._kept.move_to_end(name)
         while len(self._kept) > MAX_KEPT_DOCUMENTS:
             self._kept.popitem(last=False)
         return self._kept[name]
 
 
-def _open(data: bytes, file_format: str, charset: str | None, memory_limit: int) -> OpenDocument:
+def _open(
+    data: bytes, file_format: str, charset: str | None, recognized: Sequence[RecognizedPage], memory_limit: int
+) -> OpenDocument:
     formats.check(data, file_format)
-    if file_format == "pdf":
+    if file_format == "pdf" or file_format in formats.IMAGES:
         with limited_memory(memory_limit):
-            return OpenDocument(file_format, paged=PdfDocument(data))
+            return OpenDocument(file_format, paged=shown.opened(data, file_format, recognized))
     if file_format in formats.READ_DIRECTLY:
         found = read_directly(data, file_format, charset)
     else:

@@ -1,13 +1,13 @@
 """Count what a file has, in a process of its own: see ``viewing``, which does the same for people.
 
-A message is ``{"format": "pdf", "charset": null, "column": null} <line end> <file>``, and the answer
-``{"counted": {...}}`` or ``{"unreadable": "reason"}``.
+A message is ``{"format": "pdf", "charset": null, "column": null, "recognized": [...]} <line end> <file>``, and the
+answer ``{"counted": {...}}`` or ``{"unreadable": "reason"}``.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -24,6 +24,7 @@ from ragstack_common.reading.limits import (
     took_too_long,
     watch,
 )
+from ragstack_common.reading.ocr.words import RecognizedPage
 from ragstack_common.reading.warm_process import ProcessEnded, WarmProcess, serve
 
 MEMORY_LIMIT: Final = 1280 * 1024**2
@@ -38,6 +39,7 @@ def count(
     file_format: str,
     charset: str | None = None,
     column: str | None = None,
+    recognized: Sequence[RecognizedPage] = (),
     limits: AbstractContextManager[None] | None = None,
 ) -> Census:
     """Count what a file has.
@@ -47,6 +49,7 @@ def count(
         file_format: Its format.
         charset: The charset that the object in S3 names.
         column: The column with the text of a CSV file whose rows are records.
+        recognized: The pages of the file whose text was recognized in their pictures.
         limits: Entered while the file is read.
 
     Raises:
@@ -56,7 +59,7 @@ def count(
     if file_format in formats.UNREADABLE_HERE:
         raise UnreadableDocument(f"only the knowledge base reads .{file_format} files")
     formats.check(data, file_format)
-    counts = _counter(file_format, charset, column)
+    counts = _counter(file_format, charset, column, recognized)
     try:
         with limits or nullcontext():
             return counts(data)
@@ -66,19 +69,26 @@ def count(
         raise UnreadableDocument(explained(error, file_format)) from None
 
 
-def _counter(file_format: str, charset: str | None, column: str | None) -> Callable[[bytes], Census]:
+def _counter(
+    file_format: str, charset: str | None, column: str | None, recognized: Sequence[RecognizedPage]
+) -> Callable[[bytes], Census]:
     """Return what counts files of a format, before time and memory are limited."""
     from ragstack_common.reading.census import (  # noqa: PLC0415 - their libraries take time
         archives,
         mail,
         pages,
         pdf,
+        pictures,
         rich_text,
         sheets,
         slides,
         word,
     )
 
+    if file_format in formats.IMAGES:
+        return lambda data: pictures.count_image(data, file_format, recognized)
+    if file_format == "pdf":
+        return lambda data: pdf.count(data, recognized)
     if file_format in formats.READ_DIRECTLY:
         return lambda data: pages.count_text(data, file_format, charset, column)
     if file_format == "html":
@@ -89,7 +99,6 @@ def _counter(file_format: str, charset: str | None, column: str | None) -> Calla
         "epub": archives.count_epub,
         "mht": archives.count_mht,
         "msg": mail.count_msg,
-        "pdf": pdf.count,
         "pptx": slides.count,
         "rtf": rich_text.count,
         "xls": sheets.count_xls,
@@ -105,9 +114,17 @@ class CountingProcess:
         self._process = WarmProcess("ragstack_common.reading.census.counting", [str(MEMORY_LIMIT)])
         self._process.start()
 
-    def count(self, data: bytes, file_format: str, charset: str | None = None, column: str | None = None) -> Census:
+    def count(
+        self,
+        data: bytes,
+        file_format: str,
+        charset: str | None = None,
+        column: str | None = None,
+        recognized: Sequence[RecognizedPage] = (),
+    ) -> Census:
         """Count what a file has; raises UnreadableDocument, also if it takes too much time or memory."""
-        head = json.dumps({"format": file_format, "charset": charset, "column": column}).encode()
+        pages = [page.to_json() for page in recognized]
+        head = json.dumps({"format": file_format, "charset": charset, "column": column, "recognized": pages}).encode()
         try:
             answer = self._process.call(head + b"\n" + data, MAX_SECONDS)
         except TimeoutError:
@@ -130,7 +147,9 @@ def _answer(memory_limit: int, message: bytes) -> bytes:
     head, _, data = message.partition(b"\n")
     request = json.loads(head)
     try:
-        counted = count(data, request["format"], request["charset"], request["column"], limited_memory(memory_limit))
+        pages = [RecognizedPage.from_json(page) for page in request["recognized"]]
+        limits = limited_memory(memory_limit)
+        counted = count(data, request["format"], request["charset"], request["column"], pages, limits)
     except UnreadableDocument as error:
         return json.dumps({"unreadable": str(error)}).encode()
     except MemoryError:

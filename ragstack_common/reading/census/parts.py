@@ -20,12 +20,14 @@ class Part:
         texts: Its paragraphs, lines or cells, in the order of the file.
         numbers: Its numbers, each as the digits that it may be shown with.
         unread: Why its text cannot be read; empty if it can.
+        confidence: Mean confidence of its words, from 0 to 1, if they were recognized in a picture; None otherwise.
     """
 
     name: str
     texts: list[str] = field(default_factory=list)
     unread: str = ""
     numbers: list[list[str]] = field(default_factory=list)
+    confidence: float | None = None
 
 
 @dataclass

@@ -4,12 +4,14 @@ What a page hides can be told by its drawing alone, which the reader does; so th
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ctypes import POINTER, c_ushort, cast, create_string_buffer
 from typing import Any, Final
 
 from ragstack_common.reading.census.comparison import IndexedText, words_of
 from ragstack_common.reading.census.parts import COMMENTS_LEFT_OUT, NOT_RECOGNIZED, UPLOAD_APART, Census, Part
+from ragstack_common.reading.census.pictures import recognized_part
+from ragstack_common.reading.ocr.words import RecognizedPage
 from ragstack_common.reading.pdf.document import PdfDocument
 
 PICTURE: Final = "a picture without a text layer; it needs text recognition (OCR) first"
@@ -36,8 +38,8 @@ _HYPHEN: Final = "\ufffe"
 _RIGHT_TO_LEFT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
 
-def count(data: bytes) -> Census:
-    """List the lines of a PDF by page; raises UnreadableDocument."""
+def count(data: bytes, recognized: Sequence[RecognizedPage] = ()) -> Census:
+    """List the lines of a PDF by page, and those that were recognized on other pages; raises UnreadableDocument."""
     census = Census([], "pages")
     with PdfDocument(data) as reader:
         counting = _Counting(data)
@@ -47,6 +49,9 @@ def count(data: bytes) -> Census:
             part = census.parts[unread.page - 1]
             part.unread = part.unread or unread.reason
         counting.close()
+    for page in recognized:
+        if page.number <= len(census.parts):
+            census.parts[page.number - 1] = recognized_part(page)
     for what, why in _LEFT_OUT.items():
         census.left_out(what, counting.left_out[what], why)
     return census

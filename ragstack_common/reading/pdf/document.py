@@ -43,6 +43,11 @@ NOTHING_READ: Final = (
 MOST_NAMED: Final = 5
 """Pages that a message names."""
 
+MOST_DEPTH: Final = 3
+"""Forms within forms that are looked into for images."""
+
+POINTS_PER_INCH: Final = 72
+
 NO_AREA: Final = (
     "Page {} of the .pdf file has no area: its crop box is outside of its media box, or has no width or height. Print"
     " the file to a new PDF file."
@@ -50,10 +55,23 @@ NO_AREA: Final = (
 
 
 class Unread(NamedTuple):
-    """A page of which a text was not read, and why."""
+    """A page of which a text was not read, and why; *share* is that text's share of the page's characters."""
 
     page: int
     reason: str
+    share: float
+
+
+class Drawn(NamedTuple):
+    """What a page shows besides text.
+
+    Attributes:
+        images: Share of the page that images cover; more than 1 if they lie on each other.
+        has_paths: Whether it has drawings, which may be letters.
+    """
+
+    images: float
+    has_paths: bool
 
 
 class PdfDocument:
@@ -99,13 +117,14 @@ class PdfDocument:
         self.unread = [each for each in self.unread if each.page != number]
         text = SEPARATOR.join(text for *_, text in layers if text)
         if unread:
-            self.unread.append(Unread(number, NO_UNICODE if not text else NO_UNICODE_IN_PART.format(unread)))
+            share = unread / (unread + sum(not character.isspace() for character in text))
+            self.unread.append(Unread(number, NO_UNICODE if not text else NO_UNICODE_IN_PART.format(unread), share))
         return text
 
     def refuse_unread(self) -> None:
         """Raise an UnreadableDocument that names the pages of which a text was not read, if there are any."""
         if self.unread:
-            named = "; ".join(f"page {page}: {reason}" for page, reason in self.unread[:MOST_NAMED])
+            named = "; ".join(f"page {page}: {reason}" for page, reason, _ in self.unread[:MOST_NAMED])
             others = len(self.unread) - MOST_NAMED
             raise UnreadableDocument(NOTHING_READ.format(named + (f"; {others} other pages" if others > 0 else "")))
 
@@ -138,6 +157,27 @@ class PdfDocument:
                     found[index] += boxes
                 begin += len(text) + len(SEPARATOR)
         return [[] if index in uncertain else boxes for index, boxes in enumerate(found)]
+
+    def drawn(self, number: int) -> Drawn:
+        """Return what a page shows besides text."""
+        raw = self._pdfium.raw
+        covered, has_paths = 0.0, False
+        with self._page(number) as page:
+            for each in page.get_objects(max_depth=MOST_DEPTH):
+                if each.type == raw.FPDF_PAGEOBJ_IMAGE:
+                    left, bottom, right, top = each.get_bounds()
+                    covered += max(0.0, right - left) * max(0.0, top - bottom)
+                has_paths = has_paths or each.type in (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_SHADING)
+            width, height = _size(page, number)
+        return Drawn(covered / (width * height), has_paths)
+
+    def image(self, number: int, dpi: int, max_pixels: int) -> "Image":
+        """Draw a page in a resolution, or in a lower one if it is large; raises as :meth:`picture` does."""
+        with self._page(number) as page:
+            width, height = _size(page, number)
+            scale = min(dpi / POINTS_PER_INCH, math.sqrt(max_pixels / width / height))
+            image: Image = page.render(scale=scale, may_draw_forms=False).to_pil()
+        return image.convert("RGB")
 
     def figures(self, number: int) -> list[Box]:
         """Return the places of images, charts, tables with rules and other drawings on a page."""

@@ -72,7 +72,7 @@ def test_pages_without_a_unicode_map_are_known_and_the_others_are_read(font: byt
         concerned = document.unread
 
     assert found == ["Some readable words stand on this page", "", "Some readable words stand on this page"]
-    assert concerned[0] == Unread(2, NO_UNICODE)
+    assert concerned[0] == Unread(2, NO_UNICODE, 1.0)
     assert [each.page for each in concerned] == [2, 3]
     assert concerned[1].reason.endswith(NO_UNICODE_IN_PART.partition("{}")[2])
     assert convert(data, "pdf").text.split("\f") == [*found, ""]
@@ -107,4 +107,4 @@ def test_a_page_that_is_read_twice_is_reported_once() -> None:
 
     with PdfDocument(page(font, shown(codes))) as document:
         assert document.text(1) == document.text(1) == ""
-        assert document.unread == [Unread(1, NO_UNICODE)]
+        assert document.unread == [Unread(1, NO_UNICODE, 1.0)]
