@@ -21,6 +21,7 @@ PACKAGES = ("evaluation", "local_bedrock", "ragstack_common", "ragstack_local")
 EXTRAS = (
     "client",
     "local",
+    "ocr",
     "semantic",
     "chroma",
     "milvus",
