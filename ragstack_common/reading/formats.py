@@ -100,7 +100,7 @@ UNREADABLE_HERE: Final = ("doc",)
 CONVERTED: Final = tuple(each for each in FORMATS if each not in (*READ_DIRECTLY, *UNREADABLE_HERE))
 IMAGES: Final = ("png", "jpg", "tiff", "webp", "gif")
 
-WITH_PAGES: Final = ("pdf",)
+WITH_PAGES: Final = ("pdf", *IMAGES)
 """Formats of which pages are shown as pictures."""
 
 WITH_SHEETS: Final = ("xls", "xlsx", "xlsb", "ods")

@@ -217,7 +217,7 @@ class _Pages:
             [Box(**box) for mark in marks for box in mark.boxes],
             lines[: len(paragraphs)],
             lines[len(paragraphs) :],
-            self._pages.figures(page),
+            self._pages.layout(page),
             self._pages.shape(page),
         )
 

@@ -47,6 +47,18 @@ class Picture(NamedTuple):
     height: int
 
 
+class Layout(NamedTuple):
+    """What is where on a page.
+
+    Attributes:
+        figures: The places of images, charts, tables with rules and other drawings.
+        texts: The places of texts: lines or parts of them.
+    """
+
+    figures: Sequence[Box]
+    texts: Sequence[Box]
+
+
 class PagedDocument(Protocol):
     """An open document of which pages can be shown as pictures. Pages are numbered from 1.
 
@@ -65,8 +77,8 @@ class PagedDocument(Protocol):
         """Return the places of parts of a page's text, one box for each line; none if they are not known."""
         ...
 
-    def figures(self, number: int) -> list[Box]:
-        """Return the places of images, charts, tables with rules and other drawings on a page."""
+    def layout(self, number: int) -> Layout:
+        """Return what is where on a page."""
         ...
 
     def shape(self, number: int) -> float:

@@ -9,6 +9,7 @@ from functools import reduce
 from statistics import median
 from typing import Final
 
+from ragstack_common.reading.pictures import Layout
 from ragstack_common.reading.places import Box, Rectangle
 
 CAPTION: Final = re.compile(
@@ -44,7 +45,7 @@ def region_around(
     marks: Sequence[Box],
     paragraphs: Sequence[Sequence[Box]],
     captions: Sequence[Sequence[Box]],
-    figures: Sequence[Box],
+    layout: Layout,
     shape: float,
 ) -> Box:
     """Return the part of a page to show.
@@ -53,7 +54,7 @@ def region_around(
         marks: The lines of the quoted words, at least one.
         paragraphs: The lines of each paragraph that has some of them.
         captions: The lines of each caption of the page.
-        figures: All figures of the page.
+        layout: All figures and texts of the page.
         shape: The height of the page, divided by its width.
 
     Returns:
@@ -63,14 +64,16 @@ def region_around(
     (quoted,) = _around([marks], shape)
     found = _widened(quoted, _around(paragraphs, shape), min(MAX_HEIGHT, MAX_PARAGRAPH_LINES * line))
     around = found.grown(NEAR_LINES * line)
-    drawn = [figure.on_page(shape) for figure in figures]
-    groups = _with_captions(drawn, _around(captions, shape), NEAR_LINES * line)
+    figures = [figure.on_page(shape) for figure in layout.figures]
+    groups = _with_captions(figures, _around(captions, shape), NEAR_LINES * line)
     near = [each for each in groups if around.meets(each)]
     found = _widened(found, near, min(MAX_HEIGHT, MAX_HEIGHT_LINES * line)).grown(MARGIN_LINES * line)
     width = max(found.right - found.left, MIN_WIDTH_LINES * line, found.height() / MAX_SHAPE)
     left, right = _at_least(found.left, found.right, width, 1.0)
     bottom, top = _at_least(found.bottom, found.top, MIN_SHAPE * (right - left), shape)
-    return Box.of(Rectangle(left, bottom, right, top), shape)
+    part = Rectangle(left, bottom, right, top)
+    texts = [text.on_page(shape) for text in layout.texts]
+    return Box.of(_with_whole_lines(part, [text for text in texts if text.height() < NEAR_LINES * line], shape), shape)
 
 
 def _around(lines: Sequence[Sequence[Box]], shape: float) -> list[Rectangle]:
@@ -86,6 +89,16 @@ def _widened(region: Rectangle, others: Sequence[Rectangle], most: float) -> Rec
         if joined.height() <= max(most, region.height()):
             region = joined
     return region
+
+
+def _with_whole_lines(part: Rectangle, lines: Sequence[Rectangle], shape: float) -> Rectangle:
+    """Return a part of the page with the lines that it cuts off at its top and bottom."""
+    cut = [each for each in lines if each.left < part.right and part.left < each.right]
+    bottom = min(
+        (each.bottom - each.height() / 10 for each in cut if each.bottom < part.bottom < each.top), default=part.bottom
+    )
+    top = max((each.top + each.height() / 10 for each in cut if each.bottom < part.top < each.top), default=part.top)
+    return part._replace(bottom=max(0.0, bottom), top=min(shape, top))
 
 
 def _with_captions(figures: Sequence[Rectangle], captions: Sequence[Rectangle], near: float) -> list[Rectangle]:

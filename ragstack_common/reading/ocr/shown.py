@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ragstack_common.reading.ocr.images import ImageFile
 from ragstack_common.reading.ocr.words import RecognizedPage
 from ragstack_common.reading.pdf.document import PdfDocument
-from ragstack_common.reading.pictures import PagedDocument, Picture, scale_of, scale_of_part, written
+from ragstack_common.reading.pictures import Layout, PagedDocument, Picture, scale_of, scale_of_part, written
 from ragstack_common.reading.places import Box
 
 
@@ -34,9 +34,9 @@ class ImagePages:
         """Return the places of parts of a page's text."""
         return self._recognized[number].boxes(spans) if number in self._recognized else [[] for _ in spans]
 
-    def figures(self, _number: int) -> list[Box]:
-        """Return no places: what of a picture is text, the recognized words say."""
-        return []
+    def layout(self, number: int) -> Layout:
+        """Return the lines of text; figures are not recognized."""
+        return Layout([], _lines(self, number))
 
     def shape(self, number: int) -> float:
         """Return the height of a page, divided by its width."""
@@ -72,3 +72,13 @@ class RecognizedPdf(PdfDocument):
     def boxes(self, number: int, spans: Sequence[tuple[int, int]]) -> list[list[Box]]:
         """Return the places of parts of a page's text."""
         return self._recognized[number].boxes(spans) if number in self._recognized else super().boxes(number, spans)
+
+    def layout(self, number: int) -> Layout:
+        """Return the places of figures, and of lines of recognized text, on a page."""
+        found = super().layout(number)
+        return found._replace(texts=_lines(self, number)) if number in self._recognized else found
+
+
+def _lines(document: PagedDocument, number: int) -> list[Box]:
+    (lines,) = document.boxes(number, [(0, len(document.text(number)))])
+    return lines

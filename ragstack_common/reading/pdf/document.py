@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ragstack_common.reading.formats import DAMAGED, PROTECTED, UnreadableDocument
 from ragstack_common.reading.pdf.drawing import Drawing
-from ragstack_common.reading.pdf.figures import figures
+from ragstack_common.reading.pdf.figures import layout
 from ragstack_common.reading.pdf.glyphs import Glyphs
 from ragstack_common.reading.pdf.layers import layers
 from ragstack_common.reading.pdf.order import as_read
 from ragstack_common.reading.pdf.text import cleaned, paragraphs
 from ragstack_common.reading.pdf.visible import Visible, visible
-from ragstack_common.reading.pictures import SEPARATOR, Picture, scale_of, scale_of_part, written
+from ragstack_common.reading.pictures import SEPARATOR, Layout, Picture, scale_of, scale_of_part, written
 from ragstack_common.reading.places import Box
 
 if TYPE_CHECKING:
@@ -179,10 +179,10 @@ class PdfDocument:
             image: Image = page.render(scale=scale, may_draw_forms=False).to_pil()
         return image.convert("RGB")
 
-    def figures(self, number: int) -> list[Box]:
-        """Return the places of images, charts, tables with rules and other drawings on a page."""
+    def layout(self, number: int) -> Layout:
+        """Return the places of figures and texts on a page."""
         with self._page(number) as page:
-            return figures(self._pdfium.raw, page)
+            return layout(self._pdfium.raw, page)
 
     def shape(self, number: int) -> float:
         """Return the height of a page, divided by its width."""

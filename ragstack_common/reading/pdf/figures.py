@@ -1,4 +1,4 @@
-"""The figures of a page: images, charts, tables with rules, and other drawings, each as one part of its picture."""
+"""The figures of a page: images, charts, tables with rules, and other drawings, each as one place; and its texts."""
 
 from collections.abc import Iterable, Iterator
 from ctypes import byref, c_int, c_uint
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ragstack_common.reading.pdf.drawing import LIGHT, MOST_DEPTH, PageObjects
 from ragstack_common.reading.pdf.geometry import Matrix, drawn_at
+from ragstack_common.reading.pictures import Layout
 from ragstack_common.reading.places import Box, Rectangle
 
 MOST_OBJECTS: Final = 50_000
@@ -34,20 +35,25 @@ MOST_BETWEEN_RULES: Final = 0.35
 """Distance of two rules of one table, at most, as a share of the page's width."""
 
 
-def figures(raw: Any, page: Any) -> list[Box]:
-    """Return the places of the figures on a page."""
+def layout(raw: Any, page: Any) -> Layout:
+    """Return the places of figures and texts on a page."""
     width, height = page.get_size()
-    boxes = [drawn_at(raw, page, each) for each in _Drawn(raw, page).parts(width)]
-    found = _joined(box.on_page(height / width) for box in boxes)
-    return [
+    found = _Found(raw, page)
+    parts = [drawn_at(raw, page, each).on_page(height / width) for each in found.parts(width)]
+    figures = [
         Box.of(each, height / width)
-        for each in _joined(_tables(found))
+        for each in _joined(_tables(_joined(parts)))
         if each.right - each.left >= LEAST and each.height() >= LEAST
     ]
+    return Layout(figures, [drawn_at(raw, page, each) for each in found.texts.values()])
 
 
-class _Drawn(PageObjects):
-    """What a page draws besides text."""
+class _Found(PageObjects):
+    """The objects of a page.
+
+    Attributes:
+        texts: The places of texts, in points. Those between the same heights are one, whatever is between them.
+    """
 
     def __init__(self, raw: Any, page: Any) -> None:
         super().__init__(raw)
@@ -55,9 +61,10 @@ class _Drawn(PageObjects):
         self._box_of_page = Rectangle(*page.get_bbox())
         self._left = MOST_OBJECTS
         self._parts = [c_uint() for _ in range(4)]
+        self.texts: dict[tuple[int, int], Rectangle] = {}
 
     def parts(self, width: float) -> list[Rectangle]:
-        """Return the places of objects, joined where their centres are close to each other, in points."""
+        """Return the places of drawings, joined where their centres are close to each other, in points; find texts."""
         raw, page = self._raw, self._page
         objects = (raw.FPDFPage_GetObject(page.raw, index) for index in range(raw.FPDFPage_CountObjects(page)))
         size = max(width / CELLS, (self._box_of_page.area() / MOST_CELLS) ** 0.5)
@@ -82,11 +89,17 @@ class _Drawn(PageObjects):
                     inner = (raw.FPDFFormObj_GetObject(handle, index) for index in range(count))
                     clipped = self._clipped(handle, within, region)
                     yield from self._boxes(inner, self._matrix(handle, within), clipped, depth + 1)
-            elif kind != raw.FPDF_PAGEOBJ_TEXT and not (kind == raw.FPDF_PAGEOBJ_PATH and self._is_unseen(handle)):
-                box = self._clipped(handle, within, region).meeting(self._box(handle, within))
-                is_shown = box.left <= box.right and box.bottom <= box.top
-                if is_shown and box.area() < GROUND * self._box_of_page.area():
-                    yield box
+                continue
+            if kind == raw.FPDF_PAGEOBJ_PATH and self._is_unseen(handle):
+                continue
+            box = self._clipped(handle, within, region).meeting(self._box(handle, within))
+            if box.left > box.right or box.bottom > box.top:
+                continue
+            if kind == raw.FPDF_PAGEOBJ_TEXT:
+                heights = round(box.bottom), round(box.top)
+                self.texts[heights] = self.texts[heights].joined(box) if heights in self.texts else box
+            elif box.area() < GROUND * self._box_of_page.area():
+                yield box
 
     def _is_unseen(self, handle: Any) -> bool:
         """Whether a path draws nothing, or only white."""

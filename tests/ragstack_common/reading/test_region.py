@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstack_common.reading.pdf.document import PdfDocument
-from ragstack_common.reading.pictures import MAX_PART_BYTES, MAX_PART_PIXELS
+from ragstack_common.reading.pictures import MAX_PART_BYTES, MAX_PART_PIXELS, Layout
 from ragstack_common.reading.places import Box
 from ragstack_common.reading.region import CAPTION, MAX_HEIGHT, MAX_HEIGHT_LINES, MAX_SHAPE, MIN_SHAPE, region_around
 from tests.support.pdf_files import pages, text
 
 SHAPE = 842 / 595
+NOTHING = Layout([], [])
 
 
 def box(left: float, bottom: float, right: float, top: float) -> Box:
@@ -39,12 +40,18 @@ def boxes(draw: st.DrawFn, most: float = 1.0) -> Box:
     st.lists(st.lists(boxes(), max_size=3), max_size=3),
     st.lists(st.lists(boxes(), max_size=3), max_size=3),
     st.lists(boxes(), max_size=4),
+    st.lists(boxes(0.1), max_size=4),
     st.floats(0.05, 20),
 )
 def test_a_region_has_all_marks_and_is_on_the_page(
-    marks: list[Box], paragraphs: list[list[Box]], captions: list[list[Box]], figures: list[Box], shape: float
+    marks: list[Box],
+    paragraphs: list[list[Box]],
+    captions: list[list[Box]],
+    figures: list[Box],
+    texts: list[Box],
+    shape: float,
 ) -> None:
-    part = region_around(marks, paragraphs, captions, figures, shape)
+    part = region_around(marks, paragraphs, captions, Layout(figures, texts), shape)
 
     assert all(has(part, mark) for mark in marks)
     assert has(Box(0, 0, 1, 1), part)
@@ -58,7 +65,7 @@ def test_what_is_around_a_line_never_makes_its_region_as_high_as_a_long_page(
 ) -> None:
     line = Box(0.1, 0.5, 0.5, 0.001)
 
-    part = region_around([line], [[each] for each in blocks], [], figures, 10)
+    part = region_around([line], [[each] for each in blocks], [], Layout(figures, []), 10)
 
     assert part.height * 10 <= min(MAX_HEIGHT, MAX_HEIGHT_LINES * 0.01) + 2 * 0.01 + 1e-9
 
@@ -68,7 +75,7 @@ PARAGRAPH = [box(72, 614, 500, 624), LINE, box(72, 586, 400, 596)]
 
 
 def test_the_whole_paragraph_is_in_the_region() -> None:
-    part = region_around([LINE], [PARAGRAPH], [], [], SHAPE)
+    part = region_around([LINE], [PARAGRAPH], [], NOTHING, SHAPE)
 
     assert all(has(part, line) for line in PARAGRAPH)
 
@@ -86,14 +93,25 @@ def test_the_whole_paragraph_is_in_the_region() -> None:
     ids=["below", "above", "beside", "around", "far away", "too high"],
 )
 def test_a_figure_next_to_the_paragraph_is_in_the_region(figure: Box, is_shown: bool) -> None:
-    part = region_around([LINE], [PARAGRAPH], [], [figure], SHAPE)
+    part = region_around([LINE], [PARAGRAPH], [], Layout([figure], []), SHAPE)
 
     assert has(part, figure) is is_shown
 
 
+def test_no_line_at_the_edge_is_cut() -> None:
+    lines = [box(72, bottom, 500, bottom + 10) for bottom in range(400, 660, 12)]
+    heading, far = box(72, 680, 300, 708), box(500, 560, 590, 700)
+
+    part = region_around([LINE], [PARAGRAPH], [], Layout([], [*lines, heading, far]), SHAPE)
+
+    top, bottom = part.top, part.top + part.height
+    assert all(not (line.top < edge < line.top + line.height) for line in (*lines, heading) for edge in (top, bottom))
+    assert not has(part, far)
+
+
 @given(boxes(0.3), boxes(0.5))
 def test_regions_have_nearly_one_shape(line: Box, figure: Box) -> None:
-    part = region_around([line], [], [], [figure], SHAPE)
+    part = region_around([line], [], [], Layout([figure], []), SHAPE)
 
     shape = part.height * SHAPE / part.width
     assert shape >= MIN_SHAPE - 1e-9
@@ -104,8 +122,8 @@ def test_a_caption_belongs_to_its_figure() -> None:
     figure, caption = box(72, 440, 500, 570), [box(72, 420, 500, 432)]
     other, elsewhere = box(72, 100, 500, 180), [box(72, 80, 500, 92)]
 
-    of_text = region_around([LINE], [PARAGRAPH], [caption, elsewhere], [figure, other], SHAPE)
-    of_caption = region_around(elsewhere, [elsewhere], [caption, elsewhere], [figure, other], SHAPE)
+    of_text = region_around([LINE], [PARAGRAPH], [caption, elsewhere], Layout([figure, other], []), SHAPE)
+    of_caption = region_around(elsewhere, [elsewhere], [caption, elsewhere], Layout([figure, other], []), SHAPE)
 
     assert has(of_text, figure)
     assert has(of_text, caption[0])
@@ -144,14 +162,14 @@ NOISE = b"q 300 0 0 200 100 500 cm BI /W 2 /H 2 /CS /G /BPC 8 ID \x00\xff\xff\x0
 )
 def test_parts_of_a_figure_are_one_figure(content: bytes, expected: Box) -> None:
     with PdfDocument(pages(content + b"\n" + text((760, 12, b"(Text.)")))) as document:
-        (found,) = document.figures(1)
+        (found,) = document.layout(1).figures
 
     assert found == pytest.approx(expected, abs=0.005)
 
 
 def test_a_turned_page_has_its_figures_where_they_are_shown() -> None:
     with PdfDocument(pages(CHART, entries=b"/Rotate 90")) as document:
-        (found,) = document.figures(1)
+        (found,) = document.layout(1).figures
 
         assert document.shape(1) == pytest.approx(595 / 842, abs=0.001)
     assert found == pytest.approx(Box(400 / 842, 100 / 595, 125 / 842, 152 / 595), abs=0.005)
@@ -170,7 +188,17 @@ def test_a_turned_page_has_its_figures_where_they_are_shown() -> None:
 )
 def test_grounds_and_single_rules_are_no_figures(content: bytes) -> None:
     with PdfDocument(pages(content)) as document:
-        assert document.figures(1) == []
+        assert document.layout(1).figures == []
+
+
+def test_texts_are_found_by_their_lines() -> None:
+    with PdfDocument(pages(text((700, 12, b"(One)"), (686, 12, b"(Two)")))) as document:
+        lines = sorted(document.layout(1).texts, key=lambda each: each.top)
+
+        (first, *_), (second, *_) = document.boxes(1, [(0, 3), (4, 7)])
+    assert len(lines) == 2
+    assert lines[0] == pytest.approx(first, abs=0.01)
+    assert lines[1] == pytest.approx(second, abs=0.01)
 
 
 def test_a_part_is_drawn_as_the_page_shows_it() -> None:
