@@ -39,7 +39,9 @@ from ragstack_common.reading import formats
 from ragstack_common.reading.conversion import convert
 from ragstack_common.reading.formats import UnreadableDocument
 
-PRINTED = ("docx", "xls", "xlsx")
+PRINTED = ("docx", "odp", "ods", "odt", "ppt", "pptx", "xls", "xlsb", "xlsx")
+SLIDES = ("odp", "ppt", "pptx")
+NOT_ON_SLIDES = re.compile(r"^### Notes\n.*?(?=^## Slide|\Z)|^## Slide \d+:?", re.MULTILINE | re.DOTALL)
 RAISED = re.compile("([\u00b2\u00b3\u00b9\u2070-\u209c])")
 WORD = re.compile(r"[^\W_]+")
 MOST_SHOWN = 12
@@ -167,6 +169,7 @@ def rendered(files: list[Path]) -> Iterator[tuple[Path, str]]:
 def printed(file: Path, folder: Path) -> Path | None:
     """Return a PDF of an office file; None if LibreOffice does not open it."""
     command = ["soffice", "--headless", "--convert-to", "pdf", "--outdir", str(folder), str(file)]
+    command.insert(1, f"-env:UserInstallation={(folder.parent / 'profile').as_uri()}")
     subprocess.run(command, check=False, capture_output=True, timeout=120)
     return next(folder.glob("*.pdf"), None)
 
@@ -195,6 +198,8 @@ def compare(file: Path, rendering: str, result: Result, console: Console | None)
     result.bytes += len(data)
     if kind in formats.WITH_SHEETS:
         indexed = re.sub("^## .*$", "", indexed, flags=re.MULTILINE)
+    elif kind in SLIDES:
+        indexed = NOT_ON_SLIDES.sub("", indexed)
     shown, own = words(rendering), words(indexed)
     lost, added = absent(shown, own), absent(own, shown)
     result.words += sum(shown.values())

@@ -124,6 +124,18 @@ def _docx() -> _Reader:
     return lambda data, _: ReadText(document.read(data))
 
 
+def _odp() -> _Reader:
+    from ragstack_common.reading.opendocument import presentations  # noqa: PLC0415
+
+    return lambda data, _: ReadText(presentations.read(data))
+
+
+def _odt() -> _Reader:
+    from ragstack_common.reading.opendocument import documents  # noqa: PLC0415
+
+    return lambda data, _: ReadText(documents.read(data))
+
+
 def _pptx() -> _Reader:
     from ragstack_common.reading.slides import powerpoint  # noqa: PLC0415
 
@@ -183,6 +195,8 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "html": _html,
     "mht": _mht,
     "msg": _msg,
+    "odp": _odp,
+    "odt": _odt,
     "pdf": _pdf,
     "pptx": _pptx,
     "rtf": _rtf,

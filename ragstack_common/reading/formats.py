@@ -117,7 +117,10 @@ _OLE: Final = b"\xd0\xcf\x11\xe0"
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 """Name of the stream with the content of an encrypted file. Source: MS-OFFCRYPTO, section 2.1."""
 
-_BEGINNINGS: Final = {"pdf": (b"%PDF",), "docx": (_ZIP,), "xlsx": (_ZIP,), "pptx": (_ZIP,)}
+_BEGINNINGS: Final = {
+    "pdf": (b"%PDF",),
+    **dict.fromkeys(("docx", "xlsx", "pptx", "xlsb", "odt", "odp", "ods"), (_ZIP,)),
+}
 
 
 class UnreadableDocument(Exception):  # noqa: N818 - named as it is reported

@@ -1,4 +1,4 @@
-"""The parts of an Office Open XML file (docx, xlsx), whichever edition of the standard it follows."""
+"""The parts of an Office Open XML file (docx, xlsx, pptx), whichever edition of the standard it follows."""
 
 import io
 import posixpath
@@ -126,13 +126,16 @@ class OfficePackage:
             except (ET.ParseError, *_READING_ERRORS) as error:
                 raise self._damaged(error) from None
         for element in root.iter():
-            element.tag = local(element.tag)
-            for key in [key for key in element.attrib if key[0] == "{"]:
-                element.attrib[local(key)] = element.attrib.pop(key)
+            self._rename(element)
         return root
 
+    def _rename(self, element: ET.Element) -> None:
+        element.tag = local(element.tag)
+        for key in [key for key in element.attrib if key[0] == "{"]:
+            element.attrib[local(key)] = element.attrib.pop(key)
+
     def elements(self, name: str) -> Iterator[ET.Element]:
-        """Yield each element of a part when it is complete; the caller clears those that it has read."""
+        """Yield each element of a part when it is complete, with namespaces; the caller clears what it has read."""
         self._check_beginning(name)
         with self._open(name) as part:
             try:

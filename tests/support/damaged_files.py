@@ -13,10 +13,11 @@ from xml.etree import ElementTree as ET
 
 from ragstack_common.reading import rtf
 from ragstack_common.reading.html import pages
+from ragstack_common.reading.opendocument import documents, presentations
 from ragstack_common.reading.sheets import workbooks
 from ragstack_common.reading.slides import powerpoint
 from ragstack_common.reading.word import document
-from tests.support import text_seeds
+from tests.support import open_files, text_seeds
 from tests.support.office_files import (
     DRAWING_SPACES,
     docx,
@@ -37,6 +38,8 @@ from tests.support.slide_files import MATH, Slide, cells, frame, paragraph, pptx
 READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "docx": document.read,
     "html": pages.read,
+    "odp": presentations.read,
+    "odt": documents.read,
     "pptx": powerpoint.read,
     "rtf": rtf.read,
     "xls": lambda data: workbooks.text(workbooks.XlsWorkbook(data).sheets()),
@@ -162,9 +165,45 @@ _PPTX: Final = pptx(
     master=shape("Acme"),
     styles="<p:bodyStyle><a:lvl1pPr><a:buNone/></a:lvl1pPr></p:bodyStyle>",
 )  # fmt: skip
+_OPEN_STYLES: Final = (
+    open_files.style("A", "paragraph", '<style:text-properties text:display="true" style:text-position="super 58%"/>',
+                     'style:parent-style-name="B" style:master-page-name="M" style:list-style-name="L"')
+    + open_files.style("B", "paragraph", attributes='style:parent-style-name="A"')
+    + '<text:list-style style:name="L"><text:list-level-style-number text:level="1" style:num-format="i" style:num-prefix="("'
+    ' text:start-value="3"/><text:list-level-style-number text:level="2" style:num-format="1" text:display-levels="2"/></text:list-style>'
+)  # fmt: skip
+_OPEN_PAGE: Final = '<style:master-page style:name="M" style:next-style-name="M">{}</style:master-page>'
+_OPEN_CHART: Final = open_files.chart("T", "A", open_files.row("", "a"), open_files.row("Q1", "1"))
+_OPEN_FORMULA: Final = open_files.formula("<math:mfrac><math:mn>1</math:mn><math:mi>n</math:mi></math:mfrac>")
+_OPEN_BLOCKS: Final = (
+    open_files.listed(open_files.p("a") + open_files.listed(open_files.p("b"), attributes='text:continue-numbering="true"'), style="L")
+    + "<table:table>" + open_files.row('<table:table-cell table:number-columns-spanned="2"/>', "<table:covered-table-cell/>")
+    + open_files.row("c", "d", attributes='table:number-rows-repeated="2"') + "</table:table>"
+    + open_files.p(open_files.box(open_files.p("box")), open_files.drawn("c"), open_files.drawn("f", 'text:anchor-type="as-char"'))
+)  # fmt: skip
+_OPEN_PARTS: Final = {"c": _OPEN_CHART, "f": _OPEN_FORMULA}
+_ODT: Final = open_files.open_document(
+    "text",
+    open_files.p("Leave", name="h", attributes='text:outline-level="1"')
+    + open_files.p('<text:span text:style-name="B">3<text:s text:c="2"/></text:span>', open_files.note("1", open_files.p("n")), style="A")
+    + _OPEN_BLOCKS,
+    automatic=_OPEN_STYLES, parts=_OPEN_PARTS, in_masters=_OPEN_STYLES,
+    masters=_OPEN_PAGE.format(f"<style:header>{open_files.p('h', style='A')}</style:header>"),
+)  # fmt: skip
+_ODP: Final = open_files.open_document(
+    "presentation",
+    '<presentation:footer-decl presentation:name="f">F</presentation:footer-decl>'
+    + open_files.slide(
+        open_files.box(open_files.p("T"), 'presentation:class="title"') + f"<draw:frame>{_OPEN_BLOCKS}</draw:frame>",
+        attributes='presentation:use-footer-name="f"', notes=open_files.box(open_files.p("n")),
+    ),
+    automatic=_OPEN_STYLES, parts=_OPEN_PARTS, masters=_OPEN_PAGE.format(open_files.box(open_files.p("Acme"))),
+)  # fmt: skip
 SEEDS: Final[Mapping[str, bytes]] = {
     "docx": _DOCX,
     "html": _HTML,
+    "odp": _ODP,
+    "odt": _ODT,
     "pptx": _PPTX,
     "rtf": _RTF,
     "xls": _XLS,
@@ -332,6 +371,8 @@ _DAMAGES: Final = {
     "epub": _archive,
     "html": _markup,
     "msg": _bytes,
+    "odp": _archive,
+    "odt": _archive,
     "pptx": _archive,
     "rtf": _control_words,
     "xls": _records,

@@ -76,6 +76,7 @@ def _counter(
     from ragstack_common.reading.census import (  # noqa: PLC0415 - their libraries take time
         archives,
         mail,
+        opendocument,
         pages,
         pdf,
         pictures,
@@ -99,6 +100,8 @@ def _counter(
         "epub": archives.count_epub,
         "mht": archives.count_mht,
         "msg": mail.count_msg,
+        "odp": opendocument.count_odp,
+        "odt": opendocument.count_odt,
         "pptx": slides.count,
         "rtf": rich_text.count,
         "xls": sheets.count_xls,

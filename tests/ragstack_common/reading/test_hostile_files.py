@@ -16,6 +16,7 @@ import pytest
 
 from ragstack_common.reading.conversion import convert
 from ragstack_common.reading.formats import UnreadableDocument
+from tests.support import open_files, slide_files
 from tests.support.damaged_files import READERS, SEEDS
 from tests.support.office_files import docx, links, p, package, r, record, rows, substream, xls, xlsx
 
@@ -110,7 +111,8 @@ def test_no_address_of_a_page_is_fetched() -> None:
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_a_part_with_entities_is_refused(doctype: str, encoding: str) -> None:
+@pytest.mark.parametrize("file_format", ["docx", "odp", "odt", "pptx", "xlsx"])
+def test_a_part_with_entities_is_refused(doctype: str, encoding: str, file_format: str) -> None:
     document = (
         f'<?xml version="1.0" encoding="{encoding}"?>{doctype}<w:document xmlns:w="w"><w:body>&e;</w:body></w:document>'
     )
@@ -119,11 +121,12 @@ def test_a_part_with_entities_is_refused(doctype: str, encoding: str) -> None:
         {
             "_rels/.rels": links({"r": ("officeDocument", "word/document.bin")}),
             "word/document.bin": document.encode(encoding),
+            "content.xml": document.encode(encoding),
         }
     )
 
     with watched() as seen, pytest.raises(UnreadableDocument, match=ENTITIES):
-        READERS["docx"](data)
+        READERS[file_format](data)
     assert seen == []
 
 
@@ -220,6 +223,38 @@ def test_deep_and_long_documents_end_soon(body: str, text: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<text:section>" * DEEP + open_files.p("a") + "</text:section>" * DEEP, None),
+        ("<text:list><text:list-item>" * DEEP + open_files.p("a") + "</text:list-item></text:list>" * DEEP, None),
+        (open_files.p("<text:span>" * DEEP + "a" + "</text:span>" * DEEP), None),
+        (open_files.p("<draw:g>" * DEEP + open_files.p("a") + "</draw:g>" * DEEP), None),
+        (open_files.p("a<text:s text:c='999999999'/>b" * 100), "a b" * 100),
+        (
+            f"<table:table>{open_files.row('a', 'b', attributes='table:number-rows-repeated=' + chr(34) + '1048576' + chr(34))}</table:table>",
+            "| a | b |\n| --- | --- |\n" + "\n".join(["| a | b |"] * 999),
+        ),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_deep_and_long_open_documents_end_soon(body: str, text: str | None) -> None:
+    data = open_files.open_document("text", body)
+
+    if text is None:
+        with pytest.raises(UnreadableDocument, match="nested too deeply"):
+            convert(data, "odt")
+    else:
+        assert convert(data, "odt").text == text
+
+
+@pytest.mark.timeout(20)
+def test_deep_slides_end_soon() -> None:
+    grouped = "<p:grpSp>" * DEEP + slide_files.shape("a") + "</p:grpSp>" * DEEP
+
+    assert convert(slide_files.pptx([slide_files.Slide(grouped)]), "pptx").text == "## Slide 1\n\na"
+
+
+@pytest.mark.parametrize(
     "sheet",
     [
         "<cols>" + '<col min="1" max="16384"/>' * DEEP + "</cols>" + rows(["a"]),
@@ -263,11 +298,12 @@ def test_deep_pages_and_endless_styles_end_soon(page: str, text: str | None) -> 
     assert found == text if text is not None else "a" in found
 
 
-@pytest.mark.parametrize("file_format", ["docx", "xlsx"])
+@pytest.mark.parametrize("file_format", ["docx", "odp", "odt", "pptx", "xlsx"])
 def test_a_member_that_ends_early_is_named_damaged(file_format: str) -> None:
     with zipfile.ZipFile(io.BytesIO(SEEDS[file_format])) as archive:
         parts = {name: archive.read(name) for name in archive.namelist() if name != "[Content_Types].xml"}
-    name = {"docx": "word/document.xml", "xlsx": "xl/worksheets/sheet1.xml"}[file_format]
+    names = {"docx": "word/document.xml", "pptx": "ppt/slides/slide0.xml", "xlsx": "xl/worksheets/sheet1.xml"}
+    name = names.get(file_format, "content.xml")
     whole = parts[name]
 
     for part in range(20):

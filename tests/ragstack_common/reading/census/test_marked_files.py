@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.ragstack_common.reading.census.book_files import books, web_archives
 from tests.ragstack_common.reading.census.mail_files import mails, outlook_mails
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
+from tests.ragstack_common.reading.census.open_files import open_presentations, open_texts
 from tests.ragstack_common.reading.census.page_files import markdown_files, text_files, web_pages
 from tests.ragstack_common.reading.census.paged_files import paged_files
 from tests.ragstack_common.reading.census.rtf_files import rtf_files
@@ -25,6 +26,18 @@ def test_a_receipt_has_each_word_of_a_word_document(file: MarkedFile) -> None:
 @SOME
 @given(word_files(), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_word_document(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(open_texts())
+def test_a_receipt_has_each_word_of_an_open_document(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(open_texts(), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_an_open_document(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
 
 
@@ -77,13 +90,13 @@ def test_a_receipt_misses_what_an_index_lacks_of_a_pdf(file: MarkedFile, random:
 
 
 @SOME
-@given(presentations())
+@given(st.one_of(presentations(), open_presentations()))
 def test_a_receipt_has_each_word_of_a_presentation(file: MarkedFile) -> None:
     check_receipt(file)
 
 
 @SOME
-@given(presentations(), st.randoms(use_true_random=False))
+@given(st.one_of(presentations(), open_presentations()), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_presentation(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
 

@@ -1,0 +1,1 @@
+"""Reads OpenDocument files: start with ``documents``, ``presentations`` or ``spreadsheets``."""
