@@ -82,12 +82,17 @@ def _around(lines: Sequence[Sequence[Box]], shape: float) -> list[Rectangle]:
 
 
 def _widened(region: Rectangle, others: Sequence[Rectangle], most: float) -> Rectangle:
-    """Return a region with those of the others that make it at most *most* high, beginning with the nearest."""
+    """Return a region with those of the others that make it at most *most* high, beginning with the nearest.
+
+    Of those that are too high, it has the whole width if it is in them: all of a line, or all of a row.
+    """
     middle = (region.bottom + region.top) / 2
     for other in sorted(others, key=lambda each: abs((each.bottom + each.top) / 2 - middle)):
         joined = region.joined(other)
         if joined.height() <= max(most, region.height()):
             region = joined
+        elif region.meets(other):
+            region = joined._replace(bottom=region.bottom, top=region.top)
     return region
 
 

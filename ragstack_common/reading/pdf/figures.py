@@ -116,13 +116,15 @@ def _joined(parts: Iterable[Rectangle]) -> list[Rectangle]:
     """Join what is close to each other."""
     found: list[Rectangle] = []
     for part in parts:
-        joined, more = part, [part]
-        while more:
-            around = joined.grown(CLOSE)
-            more = [each for each in found if around.meets(each)]
-            found = [each for each in found if not around.meets(each)]
-            for each in more:
-                joined = joined.joined(each)
+        joined, has_grown = part, True
+        while has_grown:
+            around, apart = joined.grown(CLOSE), []
+            for each in found:
+                if around.meets(each):
+                    joined = joined.joined(each)
+                else:
+                    apart.append(each)
+            has_grown, found = len(apart) < len(found), apart
         found.append(joined)
     return found
 

@@ -80,6 +80,17 @@ def test_the_whole_paragraph_is_in_the_region() -> None:
     assert all(has(part, line) for line in PARAGRAPH)
 
 
+def test_of_a_paragraph_that_is_too_high_whole_lines_are_in_the_region() -> None:
+    word = box(300, 600, 330, 610)
+    lines = [box(40, bottom, 560, bottom + 10) for bottom in range(40, 800, 12)]
+
+    part = region_around([word], [lines], [], NOTHING, SHAPE)
+
+    assert part.left < lines[0].left
+    assert part.left + part.width > lines[0].left + lines[0].width
+    assert part.height < 0.5
+
+
 @pytest.mark.parametrize(
     ("figure", "is_shown"),
     [

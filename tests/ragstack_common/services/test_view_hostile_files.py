@@ -1,5 +1,6 @@
 """Files that are made to do harm: the view says why it does not show them, and shows the next document."""
 
+import base64
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from lambdas.viewer import handler as viewer
 from ragstack_common.reading import viewing
+from ragstack_common.reading.pictures import MAX_PART_BYTES, MAX_PART_PIXELS
 from ragstack_common.reading.warm_process import ProcessEnded, WarmProcess
 from ragstack_common.registry.records import Status
 from ragstack_common.services import view
@@ -86,6 +88,24 @@ def test_a_hostile_file_is_shown_or_the_error_says_why(show: Show, name: str, mo
     assert (afterwards, harmless["text"]) == (200, "The heron stands in shallow water.")
 
 
+@pytest.mark.parametrize("name", [each for each in SHOWN if each.endswith(".pdf")])
+def test_a_part_of_a_hostile_page_is_a_small_picture_or_none(
+    show: Show, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "MAX_SECONDS", 2.0)
+
+    status, answer = show(name, FILES[name](), texts=["heron"], region=True)
+
+    if status == 400:
+        assert f"'{name}' cannot be shown: " in answer["error"]["message"]
+    elif answer["image"] is None:
+        assert answer["unmarked"] == [0]
+    else:
+        assert answer["width"] * answer["height"] <= 1.05 * MAX_PART_PIXELS
+        assert len(base64.b64decode(answer["image"])) <= MAX_PART_BYTES
+        assert answer["marks"]
+
+
 def test_a_file_is_read_by_a_new_process_if_others_took_the_memory(
     show: Show, monkeypatch: pytest.MonkeyPatch, small_process: WarmProcess
 ) -> None:
@@ -130,6 +150,7 @@ def test_the_process_never_takes_more_memory_than_it_may(tmp_path: Path) -> None
     program = f"""
 import json, pathlib, resource, sys
 from ragstack_common.reading import viewing
+from ragstack_common.reading.pictures import MAX_PART_BYTES, MAX_PART_PIXELS
 from ragstack_common.reading.warm_process import ProcessEnded, WarmProcess
 process = WarmProcess(viewing.__name__, ["{MEMORY_LIMIT}"])
 for path in map(pathlib.Path, sys.argv[1:]):
