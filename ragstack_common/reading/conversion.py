@@ -184,6 +184,36 @@ def _mht() -> _Reader:
     return lambda data, _: ReadText(*archives.read(data))
 
 
+def _json() -> _Reader:
+    from ragstack_common.reading.plain import json_files  # noqa: PLC0415
+
+    return lambda data, charset: ReadText(json_files.read(data, charset))
+
+
+def _ipynb() -> _Reader:
+    from ragstack_common.reading.plain import notebooks  # noqa: PLC0415
+
+    return lambda data, charset: ReadText(*notebooks.read(data, charset))
+
+
+def _xml() -> _Reader:
+    from ragstack_common.reading.plain import markup  # noqa: PLC0415
+
+    return lambda data, charset: ReadText(markup.read(data, charset))
+
+
+def _tsv() -> _Reader:
+    from ragstack_common.reading.plain import separated  # noqa: PLC0415
+
+    return lambda data, charset: ReadText(separated.read(data, charset))
+
+
+def _subtitles() -> _Reader:
+    from ragstack_common.reading.plain import subtitles  # noqa: PLC0415
+
+    return lambda data, charset: ReadText(subtitles.read(data, charset))
+
+
 def _of_mail(mail: "Mail") -> ReadText:
     return ReadText(mail.text, mail.subject or None, tuple(Attachment(each.name, each.data) for each in mail.files))
 
@@ -193,6 +223,9 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "eml": _eml,
     "epub": _epub,
     "html": _html,
+    "ipynb": _ipynb,
+    "json": _json,
+    "jsonl": _json,
     "mht": _mht,
     "msg": _msg,
     "odp": _odp,
@@ -200,8 +233,12 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "pdf": _pdf,
     "pptx": _pptx,
     "rtf": _rtf,
+    "srt": _subtitles,
+    "tsv": _tsv,
+    "vtt": _subtitles,
     "xls": _xls,
     "xlsx": _xlsx,
+    "xml": _xml,
 }
 """Load the reader of a format with its libraries, before time and memory are limited."""
 

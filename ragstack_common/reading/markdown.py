@@ -52,12 +52,12 @@ class Blocks:
             " " * indent + f"{marker} {_indented(escaped(text), indent + len(marker) + 1).lstrip()}", is_item=True
         )
 
-    def code(self, text: str) -> None:
-        """Add lines whose spaces count."""
+    def code(self, text: str, language: str = "") -> None:
+        """Add lines whose spaces count; *language* is that of a program."""
         text = text.strip("\n")
         if text.strip():
             fence = "`" * max([3, *(len(found) + 1 for found in _BACKTICKS.findall(text))])
-            self._add(f"{fence}\n{text}\n{fence}")
+            self._add(f"{fence}{language}\n{text}\n{fence}")
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Add a table; the first row is its header, and all have the same number of cells."""

@@ -7,14 +7,20 @@ from typing import Final
 
 from ragstack_common.reading.html import books
 from ragstack_common.reading.mail import archives, eml, msg
+from ragstack_common.reading.plain import json_files, markup, notebooks, separated, subtitles
 from tests.support.book_files import epub, mht
 from tests.support.mail_files import compound_file, compressed, outlook
 
 READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "eml": eml.read,
     "epub": books.read,
+    "ipynb": notebooks.read,
+    "json": json_files.read,
     "mht": archives.read,
     "msg": msg.read,
+    "tsv": separated.read,
+    "vtt": subtitles.read,
+    "xml": markup.read,
 }
 _EML: Final = (
     b'Subject: =?utf-8?Q?gr=C3=B6?= =?cp1251?B?4g==?=\nFrom: "Lopez, Ana" <ana@a.example>\nDate: Mon, 5 Jan 2026 09:05:00 +0100\n'
@@ -55,9 +61,22 @@ _MHT: Final = mht(
     "<link rel=stylesheet href=a.css><p>a",
     [("text/css", "http://a.example/a.css", "b{display:none}"), ("text/html", "cid:f", "<p>f")],
 )
+_IPYNB: Final = (
+    b'{"nbformat": 4, "metadata": {"title": "t", "kernelspec": {"language": "r"}}, "cells": [{"cell_type": "markdown",\n"source": ["# a"]},\n'
+    b'{"cell_type": "code", "source": "x", "outputs": [{"output_type": "stream", "text": "a\\rb\\u001b[0m"},\n{"output_type": "error",\n'
+    b'"traceback": ["t"]},\n{"output_type": "display_data", "data": {"text/html": "<table><tr><td>a<td>b<tr><td>c"}}]}],\n"worksheets": [{"cells": []}]}'
+)
 SEEDS: Final[Mapping[str, bytes]] = {
     "eml": _EML,
     "epub": _EPUB,
+    "ipynb": _IPYNB,
+    "json": b'{"a": [{"b": 1.50, "c": [1, 2]}, {"b": null, "c": "x\\ud83d"}],\n"d": {"e": [[1], {"f": []}]},\n"d": "data:image/png;base64,'
+    + b"A" * 99
+    + b'"}',
     "mht": _MHT,
     "msg": _MSG,
+    "tsv": b'title\n"a"\t"b"\n"c ""d"" "\t1\n',
+    "vtt": b"WEBVTT\n\nNOTE a\n\n1\n00:00:01.000 --> 00:00:02.000 align:start\n<v.x Ana>a &amp; <i>b</i>\n\n00:03.5 --> 00:04\na\nc\n",
+    "xml": b"<?xml version='1.0' encoding='utf-8'?><!DOCTYPE a SYSTEM 'x'><a b='c'><d>1</d><d e='2'>&lt;p&gt;x</d>\n<sec><title>t</title><p>a <i>b</i> &eacute;</p>"
+    b"<table><row><c>1</c><c>2</c></row></table><li>x</li></sec></a>",
 }

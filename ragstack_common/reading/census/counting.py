@@ -80,6 +80,7 @@ def _counter(
         pages,
         pdf,
         pictures,
+        plain,
         rich_text,
         sheets,
         slides,
@@ -92,8 +93,18 @@ def _counter(
         return lambda data: pdf.count(data, recognized)
     if file_format in formats.READ_DIRECTLY:
         return lambda data: pages.count_text(data, file_format, charset, column)
-    if file_format == "html":
-        return lambda data: pages.count_html(data, charset)
+    of_texts = {
+        "html": pages.count_html,
+        "ipynb": plain.count_ipynb,
+        "json": plain.count_json,
+        "jsonl": plain.count_json,
+        "srt": plain.count_subtitles,
+        "tsv": plain.count_tsv,
+        "vtt": plain.count_subtitles,
+        "xml": plain.count_xml,
+    }
+    if count_text := of_texts.get(file_format):
+        return lambda data: count_text(data, charset)
     counters = {
         "docx": word.count,
         "eml": mail.count_eml,

@@ -5,6 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.ragstack_common.reading.census import plain_files
 from tests.ragstack_common.reading.census.book_files import books, web_archives
 from tests.ragstack_common.reading.census.mail_files import mails, outlook_mails
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
@@ -134,4 +135,25 @@ def test_a_receipt_has_each_word_of_a_book_or_web_archive(file: MarkedFile) -> N
 @SOME
 @given(st.one_of(books(), web_archives()), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_book_or_web_archive(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+_PLAIN_FILES = st.one_of(
+    plain_files.json_files(),
+    plain_files.notebooks(),
+    plain_files.xml_files(),
+    plain_files.tab_separated_files(),
+    plain_files.subtitles(),
+)
+
+
+@SOME
+@given(_PLAIN_FILES)
+def test_a_receipt_has_each_word_of_data_notebooks_and_subtitles(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(_PLAIN_FILES, st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_data_notebooks_and_subtitles(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
