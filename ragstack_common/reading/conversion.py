@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ragstack_common.reading import formats
 from ragstack_common.reading.encodings import decoded
-from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.formats import MAX_TEXT_CHARACTERS, UnreadableDocument, too_much_text
 
 if TYPE_CHECKING:
     from ragstack_common.reading.mail.message import Mail
     from ragstack_common.reading.ocr.words import RecognizedPage
-
-MAX_TEXT_CHARACTERS: Final = 64 * 1024**2
-"""Characters of the text of a file."""
 
 _FRONT_MATTER: Final = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE: Final = re.compile(r"^title[ \t]*[:=][ \t]*(.+?)[ \t]*$", re.MULTILINE)
@@ -83,11 +80,6 @@ def convert(
     return found._replace(text=_whole(found.text), title=_whole(found.title) if found.title else None)
 
 
-def too_much_text(file_format: str) -> str:
-    """Return the reason why a file with more than ``MAX_TEXT_CHARACTERS`` is not read."""
-    return f"The .{file_format} file has more than {MAX_TEXT_CHARACTERS:,} characters of text: split it."
-
-
 _Reader = Callable[[bytes, str | None], ReadText]
 
 
@@ -130,6 +122,13 @@ def _odp() -> _Reader:
     return lambda data, _: ReadText(presentations.read(data))
 
 
+def _ods() -> _Reader:
+    from ragstack_common.reading.opendocument import spreadsheets  # noqa: PLC0415
+    from ragstack_common.reading.sheets import sheet  # noqa: PLC0415
+
+    return lambda data, _: ReadText(sheet.text(spreadsheets.OpenSpreadsheet(data).sheets()))
+
+
 def _odt() -> _Reader:
     from ragstack_common.reading.opendocument import documents  # noqa: PLC0415
 
@@ -143,15 +142,15 @@ def _pptx() -> _Reader:
 
 
 def _xlsx() -> _Reader:
-    from ragstack_common.reading.sheets import workbooks  # noqa: PLC0415
+    from ragstack_common.reading.sheets import sheet, workbooks  # noqa: PLC0415
 
-    return lambda data, _: ReadText(workbooks.text(workbooks.XlsxWorkbook(data).sheets()))
+    return lambda data, _: ReadText(sheet.text(workbooks.XlsxWorkbook(data).sheets()))
 
 
 def _xls() -> _Reader:
-    from ragstack_common.reading.sheets import workbooks  # noqa: PLC0415
+    from ragstack_common.reading.sheets import sheet, workbooks  # noqa: PLC0415
 
-    return lambda data, _: ReadText(workbooks.text(workbooks.XlsWorkbook(data).sheets()))
+    return lambda data, _: ReadText(sheet.text(workbooks.XlsWorkbook(data).sheets()))
 
 
 def _eml() -> _Reader:
@@ -229,6 +228,7 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "mht": _mht,
     "msg": _msg,
     "odp": _odp,
+    "ods": _ods,
     "odt": _odt,
     "pdf": _pdf,
     "pptx": _pptx,

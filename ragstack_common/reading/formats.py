@@ -109,6 +109,9 @@ WITH_SHEETS: Final = ("xls", "xlsx", "xlsb", "ods")
 WITHOUT_HEADINGS: Final = ("pdf", "csv", "tsv", *WITH_SHEETS)
 """Formats whose text has no Markdown headings of sections; in a PDF, a line that begins with # is not one."""
 
+MAX_TEXT_CHARACTERS: Final = 64 * 1024**2
+"""Characters of the text of a file."""
+
 DAMAGED: Final = "The .{} file is damaged or incomplete and could not be read ({})."
 PROTECTED: Final = "The .{} file is protected by a password: remove the protection and upload it again."
 
@@ -264,3 +267,8 @@ def check(data: bytes, file_format: str) -> None:
 def too_large(size: int) -> str:
     """Return the message for a document that is too large."""
     return f"The file has {size:,} bytes; the maximum is {MAX_DOCUMENT_BYTES:,} ({MAX_DOCUMENT_BYTES // 1024**2} MB)."
+
+
+def too_much_text(file_format: str) -> str:
+    """Return the reason why a file with more than ``MAX_TEXT_CHARACTERS`` is not read."""
+    return f"The .{file_format} file has more than {MAX_TEXT_CHARACTERS:,} characters of text: split it."

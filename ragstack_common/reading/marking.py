@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ragstack_common.reading.alignment import Span, locate
-from ragstack_common.reading.conversion import MAX_TEXT_CHARACTERS, too_much_text
-from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.formats import MAX_TEXT_CHARACTERS, UnreadableDocument, too_much_text
 from ragstack_common.reading.pictures import SEPARATOR, PagedDocument
 from ragstack_common.reading.places import Box
 from ragstack_common.reading.region import CAPTION, region_around

@@ -13,8 +13,8 @@ from xml.etree import ElementTree as ET
 
 from ragstack_common.reading import rtf
 from ragstack_common.reading.html import pages
-from ragstack_common.reading.opendocument import documents, presentations
-from ragstack_common.reading.sheets import workbooks
+from ragstack_common.reading.opendocument import documents, presentations, spreadsheets
+from ragstack_common.reading.sheets import sheet, workbooks
 from ragstack_common.reading.slides import powerpoint
 from ragstack_common.reading.word import document
 from tests.support import open_files, text_seeds
@@ -39,11 +39,12 @@ READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "docx": document.read,
     "html": pages.read,
     "odp": presentations.read,
+    "ods": lambda data: sheet.text(spreadsheets.OpenSpreadsheet(data).sheets()),
     "odt": documents.read,
     "pptx": powerpoint.read,
     "rtf": rtf.read,
-    "xls": lambda data: workbooks.text(workbooks.XlsWorkbook(data).sheets()),
-    "xlsx": lambda data: workbooks.text(workbooks.XlsxWorkbook(data).sheets()),
+    "xls": lambda data: sheet.text(workbooks.XlsWorkbook(data).sheets()),
+    "xlsx": lambda data: sheet.text(workbooks.XlsxWorkbook(data).sheets()),
     **text_seeds.READERS,
 }
 VALUES: Final = (
@@ -199,10 +200,28 @@ _ODP: Final = open_files.open_document(
     ),
     automatic=_OPEN_STYLES, parts=_OPEN_PARTS, masters=_OPEN_PAGE.format(open_files.box(open_files.p("Acme"))),
 )  # fmt: skip
+_ODS: Final = open_files.open_document(
+    "spreadsheet",
+    open_files.table(
+        "S",
+        open_files.row(open_files.cell("5 %", "percentage", "0.05", 'table:style-name="ce"'), open_files.cell("a", attributes='table:number-columns-repeated="2"')),
+        open_files.row(open_files.cell("1", "date", "2026-07-02", 'table:number-columns-spanned="2"'), "<table:covered-table-cell/>",
+                       open_files.cell("1", "time", "PT10H", 'table:style-name="ce"'), attributes='table:number-rows-repeated="3"'),
+        columns='<table:table-column table:number-columns-repeated="2" table:visibility="collapse" table:default-cell-style-name="ce"/>',
+        attributes='table:style-name="ta"', shapes=open_files.drawn("c"),
+    ),
+    automatic='<number:percentage-style style:name="N1"><number:number number:decimal-places="2" number:min-integer-digits="1"'
+    ' number:grouping="true"/><number:text>%</number:text><style:map style:condition="value()&gt;=0" style:apply-style-name="N2"/></number:percentage-style>'
+    '<number:date-style style:name="N2" number:language="de"><number:day/><number:month number:textual="true"/><number:seconds number:decimal-places="2"/>'
+    "</number:date-style>" + open_files.style("ce", "table-cell", attributes='style:data-style-name="N1"')
+    + open_files.style("ta", "table", '<style:table-properties table:display="true"/>'),
+    parts=_OPEN_PARTS,
+)  # fmt: skip
 SEEDS: Final[Mapping[str, bytes]] = {
     "docx": _DOCX,
     "html": _HTML,
     "odp": _ODP,
+    "ods": _ODS,
     "odt": _ODT,
     "pptx": _PPTX,
     "rtf": _RTF,
@@ -372,6 +391,7 @@ _DAMAGES: Final = {
     "html": _markup,
     "msg": _bytes,
     "odp": _archive,
+    "ods": _archive,
     "odt": _archive,
     "pptx": _archive,
     "rtf": _control_words,

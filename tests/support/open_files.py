@@ -100,6 +100,19 @@ def row(*cells: str, attributes: str = "") -> str:
     return f"<table:table-row {attributes}>{written}</table:table-row>"
 
 
+def table(name: str, *rows: str, columns: str = "", attributes: str = "", shapes: str = "") -> str:
+    """Return a sheet."""
+    held = f"<table:shapes>{shapes}</table:shapes>" if shapes else ""
+    return f'<table:table table:name="{name}" {attributes}>{held}{columns}{"".join(rows)}</table:table>'
+
+
+def cell(shown: str, kind: str = "string", value: str = "", attributes: str = "") -> str:
+    """Return a cell with a value, beside which stands what it shows."""
+    name = {"date": "date-value", "time": "time-value", "boolean": "boolean-value"}.get(kind, "value")
+    stored = f'office:value-type="{kind}"' + (f' office:{name}="{value}"' if value else "")
+    return f"<table:table-cell {stored} {attributes}>{f'<text:p>{shown}</text:p>' if shown else ''}</table:table-cell>"
+
+
 def slide(shapes: str, style: str = "", attributes: str = "", notes: str = "") -> str:
     """Return a slide of a presentation."""
     return f'<draw:page draw:style-name="{style}" draw:master-page-name="M" {attributes}>{shapes}<presentation:notes>{notes}</presentation:notes></draw:page>'

@@ -76,6 +76,7 @@ def _counter(
     from ragstack_common.reading.census import (  # noqa: PLC0415 - their libraries take time
         archives,
         mail,
+        open_sheets,
         opendocument,
         pages,
         pdf,
@@ -112,6 +113,7 @@ def _counter(
         "mht": archives.count_mht,
         "msg": mail.count_msg,
         "odp": opendocument.count_odp,
+        "ods": open_sheets.count,
         "odt": opendocument.count_odt,
         "pptx": slides.count,
         "rtf": rich_text.count,

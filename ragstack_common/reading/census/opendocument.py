@@ -242,7 +242,7 @@ class Reading:
         """Return the root of the chart or formula in a frame."""
         held = frame.find("draw.object")
         part = "" if held is None else f"{held.get('xlink.href', '').removeprefix('./').rstrip('/')}/{CONTENT}"
-        if held is not None and len(held):
+        if held is not None and len(held) and held[0].tag in ("math.math", "office.document"):
             return held[0]
         return self.package.root(part) if self.package.has(part) else None
 

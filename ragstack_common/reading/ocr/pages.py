@@ -10,8 +10,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ragstack_common.reading import formats, markdown
-from ragstack_common.reading.conversion import MAX_TEXT_CHARACTERS, ReadText, too_much_text
-from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.conversion import ReadText
+from ragstack_common.reading.formats import MAX_TEXT_CHARACTERS, UnreadableDocument, too_much_text
 from ragstack_common.reading.ocr import images
 from ragstack_common.reading.ocr.engines import Setting, how_to_install
 from ragstack_common.reading.ocr.layout import recognized_page

@@ -31,6 +31,7 @@ _LEFT_OUT: Final = frozenset({
     "text.illustration-index-source", "text.note-citation", "text.number", "text.object-index-source", "text.script",
     "text.table-index-source", "text.table-of-content-source", "text.tracked-changes", "text.user-index-source",
 })  # fmt: skip
+_OBJECTS: Final = ("math.math", "office.document")
 _ROWS: Final = frozenset({"table.table-header-rows", "table.table-row-group", "table.table-rows"})
 
 
@@ -239,7 +240,7 @@ class Texts:
         held = shape.find("draw.object")
         if held is None:
             return None
-        if len(held):
+        if len(held) and held[0].tag in _OBJECTS:
             return held[0]
         part = f"{held.get('xlink.href', '').removeprefix('./').rstrip('/')}/{CONTENT}"
         return self._package.root(part) if self._package.has(part) else None

@@ -1,1 +1,1 @@
-"""Reads workbooks: start with ``workbooks``; ``number_formats`` has the text that a sheet shows for a number."""
+"""Reads workbooks: start with ``workbooks``; ``sheet`` writes them, and ``number_formats`` their numbers."""

@@ -1,14 +1,8 @@
-"""The text of workbooks: what each sheet shows, as one table for each sheet.
-
-A cell has the text that the sheet shows: see ``number_formats``. A merged cell has its text in each of its rows and
-columns. Hidden sheets, rows and columns are left out, except rows that a filter hides at the moment. Columns and rows
-without text are left out.
-"""
+"""The sheets of Excel's workbooks: each cell has the text that the sheet shows."""
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
@@ -19,6 +13,7 @@ from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.number_formats import BUILT_IN, GENERAL, shown, shown_text
 from ragstack_common.reading.office_package import OfficePackage, local, whole_number
 from ragstack_common.reading.sheets import biff
+from ragstack_common.reading.sheets.sheet import COLUMNS, Merged, Sheet
 
 if TYPE_CHECKING:
     import xlrd
@@ -26,108 +21,11 @@ if TYPE_CHECKING:
 _REFERENCE: Final = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 _MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']")
 _FILTERED: Final = re.compile(rb"<(?:\w+:)?(?:filterColumn|filters|customFilters)[\s>]")
-_BETWEEN: Final = "\x1f"
 _ESCAPED: Final = re.compile(r"_x([0-9A-Fa-f]{4})_")
-_MAX_SPAN: Final = 1000
-"""Columns that a merged cell fills: some sheets merge a title across all 16,384."""
-
-_COLUMNS: Final = 16_384
-"""Columns of a sheet in Excel."""
-
 _EXCEL_97: Final = 80
 """As xlrd names the version of its files."""
 
 _LONGEST_ELEMENT: Final = 512
-
-
-@dataclass
-class Sheet:
-    """The visible cells of a sheet.
-
-    Attributes:
-        name: As on its tab.
-        rows: The texts of each row that has some, joined, with the columns that they are in.
-        drawn: The texts of shapes and charts that lie on the sheet.
-    """
-
-    name: str
-    rows: list[tuple[tuple[int, ...], str]] = field(default_factory=list)
-    drawn: Blocks = field(default_factory=Blocks)
-    _columns: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
-
-    def add(self, cells: Mapping[int, str]) -> None:
-        """Add a row: texts by their column, in order of the columns."""
-        # Most rows have the same columns, which are kept once: a million rows take 200 bytes each and their texts.
-        columns = tuple(cells)
-        self.rows.append(
-            (
-                self._columns.setdefault(columns, columns),
-                _BETWEEN.join(text.replace(_BETWEEN, " ") for text in cells.values()),
-            )
-        )
-
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of Markdown: a heading, texts above the table, the table, and other texts."""
-        yield f"## {markdown.one_line(self.name)}"
-        is_table = len({column for columns in self._columns for column in columns}) > 1
-        first = 0
-        for _, joined in self.rows if is_table else ():
-            # A title above the table, in one cell or merged across columns.
-            title, *others = set(joined.split(_BETWEEN))
-            if others:
-                break
-            first += 1
-            yield from ("", markdown.one_line(title))
-        rows = self.rows[first:]
-        if rows:
-            used = sorted({column for columns in {columns for columns, _ in rows} for column in columns})
-            places = {column: place for place, column in enumerate(used)}
-            headers = markdown.header_rows([_cells(row, places) for row in rows[:3]])
-            header = markdown.one_header([_cells(row, places) for row in rows[:headers]])
-            yield from ("", markdown.row(map(markdown.cell, header)), markdown.row(["---"] * len(used)))
-            yield from (markdown.row(map(markdown.cell, _cells(row, places))) for row in rows[headers:])
-        if drawn := str(self.drawn):
-            yield from ("", *drawn.split("\n"))
-
-
-def _cells(row: tuple[Sequence[int], str], places: Mapping[int, int]) -> list[str]:
-    cells = [""] * len(places)
-    for column, text in zip(row[0], row[1].split(_BETWEEN), strict=True):
-        cells[places[column]] = text
-    return cells
-
-
-def text(sheets: Iterable[Sheet]) -> str:
-    """Return the Markdown of a workbook; empty if no sheet has text."""
-    return "\n\n".join("\n".join(sheet.lines()) for sheet in sheets if sheet.rows or str(sheet.drawn))
-
-
-class _Merged:
-    """The merged cells of a sheet, row by row."""
-
-    def __init__(self, ranges: Iterable[tuple[int, int, int, int]]) -> None:
-        self._begins: dict[int, list[tuple[int, int, int]]] = {}
-        for first_row, last_row, first_column, last_column in ranges:
-            self._begins.setdefault(first_row, []).append((last_row, first_column, last_column))
-        self._rows = sorted(self._begins)
-        self._open: dict[int, tuple[int, str]] = {}
-        """By column: the last row of the merged cell that is there, and its text."""
-
-    def fill(self, number: int, cells: dict[int, str]) -> dict[int, str]:
-        """Return a row with the texts of merged cells, in order of the columns; rows come in order."""
-        if not self._rows and not self._open:
-            return cells
-        own = bool(cells)
-        self._open = {column: each for column, each in self._open.items() if each[0] >= number}
-        while self._rows and self._rows[0] <= number:
-            for last_row, first, last in self._begins.pop(self._rows.pop(0)):
-                if last_row >= number and (value := cells.get(first)):
-                    self._open |= dict.fromkeys(range(first, min(last, first + _MAX_SPAN) + 1), (last_row, value))
-        if not own:  # a row of nothing but the rest of merged cells
-            return cells
-        for column, (_, value) in self._open.items():
-            cells.setdefault(column, value)
-        return dict(sorted(cells.items()))
 
 
 class XlsxWorkbook:
@@ -188,19 +86,19 @@ class XlsxWorkbook:
     def _sheet(self, name: str, part: str) -> Sheet:
         sheet = Sheet(name)
         merged, is_filtered = self._end_of_sheet(part)
-        is_hidden = bytearray(_COLUMNS + 1)
+        is_hidden = bytearray(COLUMNS + 1)
         number = 0
         for element in self._package.elements(part):
             tag = local(element.tag)
             if tag == "col" and _is_hidden(element, "width"):
-                first, last = (max(1, min(whole_number(element.get(end), 1), _COLUMNS)) for end in ("min", "max"))
+                first, last = (max(1, min(whole_number(element.get(end), 1), COLUMNS)) for end in ("min", "max"))
                 is_hidden[first : last + 1] = b"\1" * (last + 1 - first)
             elif tag == "row":
                 number = whole_number(element.get("r"), number + 1)
                 is_shown = is_filtered or not _is_hidden(element, "ht")
                 cells = merged.fill(number, self._cells(element)) if is_shown else {}
                 visible = {
-                    column: value for column, value in cells.items() if column > _COLUMNS or not is_hidden[column]
+                    column: value for column, value in cells.items() if column > COLUMNS or not is_hidden[column]
                 }
                 if visible:
                     sheet.add(visible)
@@ -208,7 +106,7 @@ class XlsxWorkbook:
         self._write_drawn(part, sheet.drawn)
         return sheet
 
-    def _end_of_sheet(self, part: str) -> tuple[_Merged, bool]:
+    def _end_of_sheet(self, part: str) -> tuple[Merged, bool]:
         """Return what the file says after the rows, but decides how they are read."""
         ranges, is_filtered, before = [], False, b""
         for block in self._package.blocks(part):
@@ -220,7 +118,7 @@ class XlsxWorkbook:
             (int(top), int(bottom), _column(left.decode()), _column(right.decode()))
             for left, top, right, bottom in ranges
         }
-        return _Merged(found), is_filtered
+        return Merged(found), is_filtered
 
     def _cells(self, row: ET.Element) -> dict[int, str]:
         cells: dict[int, str] = {}
@@ -374,7 +272,7 @@ class XlsWorkbook:
 
     def _sheet(self, source: "xlrd.sheet.Sheet") -> Sheet:
         sheet = Sheet(source.name)
-        merged = _Merged((top, bottom - 1, left, right - 1) for top, bottom, left, right in source.merged_cells)
+        merged = Merged((top, bottom - 1, left, right - 1) for top, bottom, left, right in source.merged_cells)
         hidden_columns = {number for number, each in source.colinfo_map.items() if each.hidden}
         for number in range(source.nrows):
             info = source.rowinfo_map.get(number)

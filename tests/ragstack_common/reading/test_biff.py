@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from ragstack_common.reading.markdown import Blocks
 from ragstack_common.reading.sheets import biff
-from ragstack_common.reading.sheets.workbooks import XlsWorkbook, text
+from ragstack_common.reading.sheets.sheet import text
+from ragstack_common.reading.sheets.workbooks import XlsWorkbook
 from tests.support.office_files import label, number, record, short_text, substream, text_box, xls
 
 PERCENT = 10

@@ -5,7 +5,7 @@
 import pytest
 
 from ragstack_common.reading import charts
-from ragstack_common.reading.sheets import workbooks
+from ragstack_common.reading.sheets import sheet, workbooks
 from ragstack_common.reading.word import document
 from tests.support.office_files import DRAWING_SPACES, docx, p, rows, xlsx
 
@@ -174,6 +174,6 @@ def test_what_lies_on_a_sheet_follows_its_cells() -> None:
     )
     data = xlsx({"S": rows(["a", "b"])}, drawing=drawing, drawn={"c1": ("chart", TWO_AXES)})
 
-    found = workbooks.text(workbooks.XlsxWorkbook(data).sheets())
+    found = sheet.text(workbooks.XlsxWorkbook(data).sheets())
 
     assert found == f"## S\n\n| a | b |\n| --- | --- |\n\nStop: 7714\n\nx² + 1\n\nRevenue and margin\n\n{COSTS}"

@@ -18,6 +18,7 @@ import pytest
 from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900
 
 from ragstack_common.reading.sheets import workbooks
+from ragstack_common.reading.sheets.sheet import text as text_of_sheets
 from tests.support.soak import SOAK
 
 NUMBER_CODES: Final = [
@@ -93,7 +94,7 @@ def test_libreoffice_shows_the_same(tmp_path: Path, epoch: str) -> None:
     command = ["soffice", profile, "--headless", "--convert-to", "csv:Text - txt - csv (StarCalc):44,34,76"]
     subprocess.run([*command, "--outdir", tmp_path, file], capture_output=True, check=True, timeout=120)
     shown = {row[0]: row[1] for row in csv.reader((tmp_path / "formats.csv").read_text().splitlines())}
-    lines = workbooks.text(workbooks.XlsxWorkbook(file.read_bytes()).sheets()).splitlines()
+    lines = text_of_sheets(workbooks.XlsxWorkbook(file.read_bytes()).sheets()).splitlines()
     read = {cells[1].strip(): cells[2] for line in lines if len(cells := line.split("|")) == 4}
 
     differing = {

@@ -111,7 +111,7 @@ def test_no_address_of_a_page_is_fetched() -> None:
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-@pytest.mark.parametrize("file_format", ["docx", "odp", "odt", "pptx", "xlsx"])
+@pytest.mark.parametrize("file_format", ["docx", "odp", "ods", "odt", "pptx", "xlsx"])
 def test_a_part_with_entities_is_refused(doctype: str, encoding: str, file_format: str) -> None:
     document = (
         f'<?xml version="1.0" encoding="{encoding}"?>{doctype}<w:document xmlns:w="w"><w:body>&e;</w:body></w:document>'
@@ -247,6 +247,35 @@ def test_deep_and_long_open_documents_end_soon(body: str, text: str | None) -> N
         assert convert(data, "odt").text == text
 
 
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        'table:number-columns-repeated="16384"',
+        'table:number-columns-repeated="99999999999999999999"',
+        'table:number-columns-spanned="16384" table:number-rows-spanned="1048576"',
+    ],
+)
+@pytest.mark.timeout(20)
+def test_cells_that_are_repeated_without_end_are_refused_or_read_once(repeated: str) -> None:
+    cell = open_files.cell("word " * 100, attributes=repeated)
+    rows = [open_files.row(cell, attributes='table:number-rows-repeated="1048576"')] * 3
+    data = open_files.open_document("spreadsheet", open_files.table("S", *rows))
+
+    with pytest.raises(UnreadableDocument, match="characters of text: split it"):
+        convert(data, "ods")
+
+
+@pytest.mark.timeout(20)
+def test_empty_rows_and_columns_without_end_cost_nothing() -> None:
+    empty = '<table:table-cell table:number-columns-repeated="16384"/>'
+    endless = open_files.row(empty, attributes='table:number-rows-repeated="1048576"')
+    data = open_files.open_document(
+        "spreadsheet", open_files.table("S", open_files.row("a", empty), *[endless] * 2_000)
+    )
+
+    assert convert(data, "ods").text == "## S\n\n| a |\n| --- |"
+
+
 @pytest.mark.timeout(20)
 def test_deep_slides_end_soon() -> None:
     grouped = "<p:grpSp>" * DEEP + slide_files.shape("a") + "</p:grpSp>" * DEEP
@@ -298,7 +327,7 @@ def test_deep_pages_and_endless_styles_end_soon(page: str, text: str | None) -> 
     assert found == text if text is not None else "a" in found
 
 
-@pytest.mark.parametrize("file_format", ["docx", "odp", "odt", "pptx", "xlsx"])
+@pytest.mark.parametrize("file_format", ["docx", "odp", "ods", "odt", "pptx", "xlsx"])
 def test_a_member_that_ends_early_is_named_damaged(file_format: str) -> None:
     with zipfile.ZipFile(io.BytesIO(SEEDS[file_format])) as archive:
         parts = {name: archive.read(name) for name in archive.namelist() if name != "[Content_Types].xml"}

@@ -4,7 +4,8 @@
 
 import pytest
 
-from ragstack_common.reading.sheets.workbooks import XlsxWorkbook, text
+from ragstack_common.reading.sheets.sheet import text
+from ragstack_common.reading.sheets.workbooks import XlsxWorkbook
 from tests.support.office_files import STRICT, TRANSITIONAL, rows, xlsx
 
 

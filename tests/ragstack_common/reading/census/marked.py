@@ -110,7 +110,7 @@ def check_damage(file: MarkedFile, random: Random) -> None:
     """Check that a receipt notices text that an index does not have, and names its part."""
     marks = file.marks
     # A cell is missed by itself, a word only if it is more than two of a hundred.
-    numbers = [word for word in marks.shown if word.isdigit() and file.file_format.startswith("xls")]
+    numbers = [word for word in marks.shown if word.isdigit() and file.file_format in formats.WITH_SHEETS]
     for damaged in _damaged(file.text, [*marks.shown], numbers, random):
         lost = {part for word, part in marks.shown.items() if word not in _without_points(damaged)}
         receipt = file.receipt(damaged)

@@ -12,6 +12,7 @@ from tests.support.open_files import (
     COMMENT,
     PICTURE,
     box,
+    cell,
     chart,
     drawn,
     formula,
@@ -22,6 +23,7 @@ from tests.support.open_files import (
     row,
     slide,
     style,
+    table,
 )
 
 _STYLES: Final = (
@@ -241,3 +243,63 @@ def open_presentations(draw: st.DrawFn) -> MarkedFile:
     """OpenDocument presentations of any structure."""
     texts = _Presentation(draw, None, is_text=False)
     return MarkedFile(texts.bytes(), "odp", texts.marks)
+
+
+_OF_SHEETS: Final = (
+    style("Off", "table", '<style:table-properties table:display="false"/>')
+    + '<number:number-style style:name="N1"><number:number number:decimal-places="2" number:min-integer-digits="1" number:grouping="true"/></number:number-style>'
+    + style("Money", "table-cell", attributes='style:data-style-name="N1"')
+)
+
+
+class _Sheets(_Texts):
+    def bytes(self) -> bytes:
+        tables = "".join(self._sheet(number) for number in range(self._draw(st.integers(1, 3))))
+        return open_document("spreadsheet", tables, automatic=_STYLES + _OF_SHEETS, parts=self.parts)
+
+    def _sheet(self, number: int) -> str:
+        if number and self._draw(st.integers(0, 3)) == 0:
+            self.marks.left_out["hidden sheets"] += 1
+            return table(f"S{number}", row(self.marks.hide()), attributes='table:style-name="Off"')
+        self.marks.part = f"sheet S{number}"
+        hidden_column = self._draw(st.integers(1, 4))
+        columns = f'<table:table-column table:number-columns-repeated="{hidden_column}"/><table:table-column table:visibility="collapse"/>'
+        rows = [row(self.marks.show())]
+        for _ in range(self._draw(st.integers(1, 5))):
+            visibility = self._draw(st.sampled_from(("visible", "visible", "visible", "filter", "collapse")))
+            cells = [
+                self._cell(is_hidden=visibility == "collapse", in_hidden=column == hidden_column)
+                for column in range(self._draw(st.integers(1, 5)))
+            ]
+            self.marks.left_out["hidden rows"] += visibility == "collapse"
+            copies = self._draw(st.integers(1, 3))
+            rows.append(
+                row(*cells, attributes=f'table:visibility="{visibility}" table:number-rows-repeated="{copies}"')
+            )
+        shapes = self._choose(self._chart, self._shape, lambda: "")
+        return table(f"S{number}", *rows, columns=columns, shapes=shapes)
+
+    def _cell(self, *, is_hidden: bool, in_hidden: bool) -> str:
+        if is_hidden or in_hidden:
+            return cell(self.marks.hide("" if is_hidden else "hidden cells"))
+        return self._choose(
+            lambda: cell(self._run()), lambda: cell(f"{self._raised()} {self.marks.show()}"), self._number, self._number,
+            lambda: f"<table:table-cell>{COMMENT.format(self.marks.hide('comments'))}{p(self._run())}</table:table-cell>",
+            lambda: cell("TRUE", "boolean", "true"), lambda: cell(self.marks.show(), attributes="table:number-columns-spanned='1' table:number-rows-spanned='2'"),
+        )  # fmt: skip
+
+    def _number(self) -> str:
+        value = self.marks.number()
+        if self._draw(st.booleans()):
+            return cell(f"{value / 100:,.2f}", "float", str(value / 100), 'table:style-name="Money"')
+        return cell(str(value), "float", str(value))
+
+    def _shape(self) -> str:
+        return f"<draw:custom-shape>{p(self._run())}</draw:custom-shape>"
+
+
+@st.composite
+def open_spreadsheets(draw: st.DrawFn) -> MarkedFile:
+    """OpenDocument spreadsheets with cells, rows and columns that are hidden, and shapes."""
+    sheets = _Sheets(draw, None, is_text=False)
+    return MarkedFile(sheets.bytes(), "ods", sheets.marks)

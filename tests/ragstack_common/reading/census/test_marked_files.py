@@ -9,7 +9,7 @@ from tests.ragstack_common.reading.census import plain_files
 from tests.ragstack_common.reading.census.book_files import books, web_archives
 from tests.ragstack_common.reading.census.mail_files import mails, outlook_mails
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
-from tests.ragstack_common.reading.census.open_files import open_presentations, open_texts
+from tests.ragstack_common.reading.census.open_files import open_presentations, open_spreadsheets, open_texts
 from tests.ragstack_common.reading.census.page_files import markdown_files, text_files, web_pages
 from tests.ragstack_common.reading.census.paged_files import paged_files
 from tests.ragstack_common.reading.census.rtf_files import rtf_files
@@ -43,13 +43,13 @@ def test_a_receipt_misses_what_an_index_lacks_of_an_open_document(file: MarkedFi
 
 
 @SOME
-@given(st.one_of(workbooks(), old_workbooks()))
+@given(st.one_of(workbooks(), old_workbooks(), open_spreadsheets()))
 def test_a_receipt_has_each_cell_of_a_workbook(file: MarkedFile) -> None:
     check_receipt(file)
 
 
 @SOME
-@given(st.one_of(workbooks(), old_workbooks()), st.randoms(use_true_random=False))
+@given(st.one_of(workbooks(), old_workbooks(), open_spreadsheets()), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_workbook(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
 
