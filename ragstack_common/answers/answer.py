@@ -48,7 +48,8 @@ class Source(Position):
     picture: str | None = Field(
         default=None,
         description="Path and query of GET /api/view, which shows the part of the page around the quoted words, or,"
-        " without any, around the sentence that has most words of the question; null for documents without pages",
+        " without any, around the sentence that has most words of the question; null for documents without pages, and"
+        " if the answer does not cite it",
     )
 
 

@@ -308,6 +308,7 @@ class Answering:
 def _source(passage: NumberedPassage, verifier: AnswerVerifier, question: str) -> Source:
     chunk, quoted = passage.chunk, verifier.quoted.get(passage.number, [])
     position = Position.of(chunk.metadata)
+    is_cited = passage.number in verifier.cited
     spans = [(part.start, part.end) for part in quoted]
     page, last_page = pages_over(chunk.metadata, spans)
     section = section_over(chunk.content, [part.start for part in quoted], position.section)
@@ -322,9 +323,9 @@ def _source(passage: NumberedPassage, verifier: AnswerVerifier, question: str) -
         **dict(position.model_copy(update={"page": page, "last_page": last_page, "section": section})),
         score=chunk.ranked_by.score,
         relevance=None if chunk.relevance is None else round(chunk.relevance, 4),
-        cited=passage.number in verifier.cited,
+        cited=is_cited,
         quoted=quoted,
-        picture=page_link(chunk.public_source, chunk.content, page, question, spans),
+        picture=page_link(chunk.public_source, chunk.content, page, question, spans) if is_cited else None,
     )
 
 

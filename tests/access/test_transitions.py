@@ -235,6 +235,22 @@ LOSSES: Mapping[str, Callable[[World], object]] = {
 }
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_link_to_a_picture_is_checked_when_it_is_followed(world: World, loss: str) -> None:
+    def follow(key: str) -> Any:
+        link = {"uri": f"s3://documents/{key}", "passage": "Days of leave", "marks": "0-4"}
+        return stable(world.call(ALICE, "GET", "/api/view", **link))
+
+    status, answer = follow(SECRET)
+    assert (status, answer["error"]["message"]) == (400, "region: a .md file has no pages")
+
+    LOSSES[loss](world)
+
+    for key in (SECRET, "hr/unknown.md"):
+        status, answer = follow(key)
+        assert (status, answer["error"]["code"]) == (404, "DocumentNotFound")
+
+
 def writing(world: World, clock: Clock, loss: Callable[[World], object]) -> None:
     """Let the answers of a world take five seconds, during which its caller may lose a document."""
 

@@ -185,6 +185,28 @@ async def test_a_source_has_its_place_and_the_quoted_characters() -> None:
     assert source.metadata == {PAGE_KEY: 3.0, "corpus": "people"}
 
 
+@pytest.mark.parametrize(
+    ("answered", "marks"), [('"sixteen weeks at full pay" [1]', "18-43"), ("As long as sixteen weeks [1]", "0-44")]
+)
+@in_virtual_time
+async def test_a_cited_source_has_a_link_to_the_picture_of_its_words(answered: str, marks: str) -> None:
+    answer = await service(found(LEAVE, TRAVEL), Model([answered])).ask(question(), OPERATOR)
+
+    leave, travel = answer.sources
+    link = "/api/view?uri=s3%3A%2F%2Fdocuments%2Fpeople%2Fleave.pdf&page=3&passage=Parental%20leave%20is%20sixteen"
+    assert leave.picture is not None
+    assert leave.picture.startswith(link)
+    assert leave.picture.endswith(f"&marks={marks}")
+    assert travel.picture is None
+
+
+@in_virtual_time
+async def test_a_source_that_is_not_cited_has_no_picture() -> None:
+    answer = await service(found(LEAVE), Model(["Nobody knows."])).ask(question(), OPERATOR)
+
+    assert [source.picture for source in answer.sources] == [None]
+
+
 @in_virtual_time
 async def test_the_page_of_a_source_is_the_page_of_its_quotation() -> None:
     start = LEAVE.content.index("sixteen") - 1

@@ -164,6 +164,17 @@ def test_a_result_and_its_passages_say_where_they_are(retrieve: Retrieve, search
     ]
 
 
+def test_a_result_has_a_link_to_the_picture_of_the_closest_sentence(retrieve: Retrieve, searches: AwsService) -> None:
+    text, page = "Trains are late. Planes leave at noon.", {"x-amz-bedrock-kb-document-page-number": 2.0}
+    searches.program("Retrieve", hits(hit("s3://b/a.pdf", 0.9, text, metadata=page), hit("s3://b/a.md", 0.8, text)))
+
+    first, second = retrieve({"query": "When do planes leave?"})[1]["results"]
+
+    passage = "Trains%20are%20late.%20Planes%20leave%20at%20noon."
+    assert first["picture"] == f"/api/view?uri=s3%3A%2F%2Fb%2Fa.pdf&page=2&passage={passage}&marks=17-38"
+    assert second["picture"] is None
+
+
 @pytest.mark.parametrize(
     ("query", "section"),
     [

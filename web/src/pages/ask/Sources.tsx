@@ -68,9 +68,7 @@ function SourceCard({ source, isLit, onLight, onOpen }: CardProps) {
       </div>
       <Where of={source} />
       <Excerpt source={source} />
-      {source.cited && (
-        <PagePicture link={source.picture} uri={source.source} onOpen={() => onOpen(source)} />
-      )}
+      <PagePicture link={source.picture} uri={source.source} onOpen={() => onOpen(source)} />
       <Button onClick={() => onOpen(source)} aria-label={`Open the original of source ${source.number}`}>
         Open the original
       </Button>
