@@ -26,7 +26,17 @@ from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, OUTCOMES, Next, compared, put_back
-from ragstack_common.registry.receipts import LEAST_SHARE, MAX_NOT_READ, READERS, Counted, LeftOut, NotRead, Receipt
+from ragstack_common.registry.receipts import (
+    LEAST_SHARE,
+    MAX_NOT_READ,
+    MAX_RECOGNIZED,
+    READERS,
+    Counted,
+    LeftOut,
+    NotRead,
+    Receipt,
+    Recognized,
+)
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.settings.names import SOURCE_URI_KEY
 
@@ -337,7 +347,13 @@ def to_receipt(comparison: Comparison, pages: set[int], now: float) -> Receipt:
         not_read=tuple(not_read[:MAX_NOT_READ]),
         parts_not_read=len(not_read),
         pages_not_read=len(not_read) if census.unit == "pages" else 0,
+        recognized=_recognized(census),
     )
+
+
+def _recognized(census: Census) -> tuple[Recognized, ...]:
+    found = [Recognized(part.name, part.confidence) for part in census.parts if part.confidence is not None]
+    return tuple(sorted(found, key=lambda each: each.confidence)[:MAX_RECOGNIZED])
 
 
 def _not_read(census: Census, found: Sequence[PartFound], pages: set[int]) -> Iterator[NotRead]:

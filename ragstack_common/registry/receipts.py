@@ -13,6 +13,8 @@ LEAST_SHARE: Final = 0.98
 MAX_NOT_READ: Final = 20
 """Parts that a receipt describes; a record has at most 400 KB."""
 
+MAX_RECOGNIZED: Final = 20
+
 MAX_NAMED: Final = 3
 
 
@@ -53,6 +55,14 @@ class NotRead:
 
 
 @dataclass(frozen=True)
+class Recognized:
+    """A part of the file whose text was recognized in a picture; *confidence* is the mean of its words, from 0 to 1."""
+
+    part: str
+    confidence: float
+
+
+@dataclass(frozen=True)
 class Receipt:
     """What a file has against what the index has of it.
 
@@ -69,6 +79,7 @@ class Receipt:
         parts_not_read: How many such parts there are.
         pages_not_read: How many pages have no text in the index although they show something.
         unreadable: Why the file could not be compared; None if it was.
+        recognized: The parts whose text was recognized in pictures with least confidence, the least certain first.
     """
 
     compared_at: float
@@ -83,6 +94,7 @@ class Receipt:
     parts_not_read: int = 0
     pages_not_read: int = 0
     unreadable: str | None = None
+    recognized: tuple[Recognized, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -248,24 +248,27 @@ def _as_rows(lines: Sequence[_Line]) -> list[list[_Line]]:
 
 def _column_rows(rows: Sequence[Sequence[_Line]], first: int) -> tuple[int, float] | None:
     """Return where the rows with two columns or more end that begin at a row, and a place between two of them."""
-    height = median(line.height for row in rows for line in row)
+    least = LEAST_GUTTER * median(line.height for row in rows for line in row)
     covered: list[tuple[float, float]] = []
+    gutters: list[tuple[float, float]] = []
     found = None
-    inside: list[_Line] = []
-    for number in range(first, len(rows)):
-        inside += rows[number]
-        covered = _merged([*covered, *((line.left, line.right) for line in rows[number])])
-        gutters = [
-            (before[1] + after[0]) / 2
-            for before, after in pairwise(covered)
-            if after[0] - before[1] >= LEAST_GUTTER * height
-        ]
+    for number in range(first, len(rows) + 1):
+        left: list[tuple[float, float]] = []
+        if number < len(rows):
+            covered = _merged([*covered, *((line.left, line.right) for line in rows[number])])
+            left = [(one[1], other[0]) for one, other in pairwise(covered) if other[0] - one[1] >= least]
+        inside = [line for row in rows[first:number] for line in row]
+        for begin, end in gutters:
+            is_crossed = not any(begin <= each[0] and each[1] <= end for each in left)
+            if (
+                is_crossed
+                and _is_column([line for line in inside if line.right <= begin])
+                and _is_column([line for line in inside if line.right > begin])
+            ):
+                found = (number, begin)
+        gutters = left
         if not gutters:
             break
-        for gutter in gutters:
-            sides = [line for line in inside if line.right <= gutter], [line for line in inside if line.right > gutter]
-            if all(_is_column(side) for side in sides):
-                found = (number + 1, gutter)
     return found
 
 

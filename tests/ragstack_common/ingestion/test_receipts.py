@@ -18,13 +18,17 @@ from ragstack_common.ingestion.receipts import (
     PAGE_KEY,
     SECONDS_FOR_ONE,
     ReceiptService,
+    to_receipt,
 )
 from ragstack_common.ingestion.services import Services
+from ragstack_common.reading.census.comparison import Comparison
 from ragstack_common.reading.census.counting import count
+from ragstack_common.reading.census.parts import Census, Part
 from ragstack_common.reading.census.pdf import DRAWN
 from ragstack_common.registry import lifecycle
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
+from ragstack_common.registry.receipts import Recognized
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.settings.ingestion import IngestionSettings
 from ragstack_common.settings.names import SOURCE_URI_KEY
@@ -346,3 +350,12 @@ def test_a_page_that_a_parser_read_although_it_is_a_picture_counts_as_read(compa
     comparing.process(comparing.indexed(file, key="leave.pdf"))
 
     assert comparing.record("leave.pdf").status is Status.INDEXED
+
+
+def test_a_receipt_names_the_recognized_pages_with_the_least_certain_first() -> None:
+    parts = [Part("page 1", ["Leave"]), Part("page 2", ["Fees"], confidence=0.97), Part("page 3", confidence=0.8)]
+    comparison = Comparison(Census(parts, "pages"))
+
+    receipt = to_receipt(comparison, set(), NOW)
+
+    assert receipt.recognized == (Recognized("page 3", 0.8), Recognized("page 2", 0.97))
