@@ -171,7 +171,7 @@ def measured(setting: Setting, language: str, text: str, kinds: Sequence[str], s
     figures = []
     for kind in kinds:
         dpi, change = KINDS[kind]
-        image = images.fitted(change(page(text, language, dpi)))
+        image = images.enlarged(change(page(text, language, dpi)))
         began = processor_seconds()
         found = engine.recognize(image)
         recognized = recognized_page(1, found.lines, image.size, found.engine)

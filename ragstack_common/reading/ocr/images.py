@@ -38,53 +38,77 @@ TOO_LARGE: Final = "The .{} file has a picture of {:,} by {:,} pixels; at most {
 
 
 class ImageFile:
-    """An open image file. Only TIFF files have several pages: of animations the first picture is read.
+    """An image file. Only TIFF files have several pages: of animations the first picture is read.
 
     Raises:
         UnreadableDocument: The file is damaged; :meth:`page` raises it for a damaged or too large page.
     """
 
     def __init__(self, data: bytes, file_format: str) -> None:
-        from PIL import Image  # noqa: PLC0415 - images are opened by few processes
-
-        self._format = file_format
-        with _explained(file_format):
-            self._opened: Any = Image.open(BytesIO(data), formats=_PILLOW[file_format])
-            count = getattr(self._opened, "n_frames", 1) if file_format == "tiff" else 1
-            self._frames = [frame for frame in range(count) if count == 1 or self._is_page(frame)]
+        self._data, self._format = data, file_format
+        with self._opened() as opened:
+            count = getattr(opened, "n_frames", 1) if file_format == "tiff" else 1
+            self._frames = [frame for frame in range(count) if count == 1 or _is_page(opened, frame)]
 
     def __len__(self) -> int:
         return len(self._frames)
 
-    def _is_page(self, frame: int) -> bool:
-        self._opened.seek(frame)
-        return not self._opened.tag_v2.get(_NEW_SUBFILE_TYPE, 0) & _REDUCED_OR_MASK
-
     def page(self, number: int) -> "Image":
-        """Return a page, from 1, in RGB, turned as the file says."""
-        from PIL import ImageOps  # noqa: PLC0415 - as above
+        """Return a page, from 1, in RGB, turned as the file says, with ``MAX_PIXELS`` at most."""
+        from PIL import ImageOps  # noqa: PLC0415 - images are opened by few processes
 
-        with _explained(self._format):
-            self._opened.seek(self._frames[number - 1])
-            if self._opened.width * self._opened.height > MAX_FILE_PIXELS:
-                raise UnreadableDocument(TOO_LARGE.format(self._format, *self._opened.size, MAX_FILE_PIXELS))
-            return _in_rgb(ImageOps.exif_transpose(self._opened))
+        with self._opened() as opened:
+            opened.seek(self._frames[number - 1])
+            if opened.width * opened.height > MAX_FILE_PIXELS:
+                raise UnreadableDocument(TOO_LARGE.format(self._format, *opened.size, MAX_FILE_PIXELS))
+            # The picture in its full size is left before it is turned: it may take half of the memory.
+            small = _in_rgb(_shrunk(opened))
+        return ImageOps.exif_transpose(small)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open the file, and report what a damaged one raises; Pillow's warning of many pixels has no reader here."""
+        from PIL import Image  # noqa: PLC0415 - as above
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                with Image.open(BytesIO(self._data), formats=_PILLOW[self._format]) as opened:
+                    yield opened
+            except (UnreadableDocument, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001 - a damaged file can raise any
+                message = f"{type(error).__name__}: {error}".splitlines()[0]
+                raise UnreadableDocument(DAMAGED.format(self._format, message[:120])) from None
 
 
-def fitted(image: "Image") -> "Image":
-    """Return a picture in a size in which its text can be recognized."""
+def _is_page(opened: Any, frame: int) -> bool:
+    opened.seek(frame)
+    return not opened.tag_v2.get(_NEW_SUBFILE_TYPE, 0) & _REDUCED_OR_MASK
+
+
+def enlarged(image: "Image") -> "Image":
+    """Return a picture in which small letters are as large as those that engines know."""
     from PIL import Image  # noqa: PLC0415 - as above
 
+    if max(image.size) > SMALL_SIDE:
+        return image
+    return image.resize((2 * image.width, 2 * image.height), Image.Resampling.BICUBIC)
+
+
+def _shrunk(image: "Image") -> "Image":
+    """Return a picture with ``MAX_PIXELS`` at most, and one with a palette in its colours."""
+    from PIL import Image  # noqa: PLC0415 - as above
+
+    if image.mode == "P":
+        image = image.convert("RGBA" if image.has_transparency_data else "RGB")
     share = math.sqrt(MAX_PIXELS / (image.width * image.height))
-    if share < 1:
-        return image.resize(_scaled(image, share), Image.Resampling.BOX if share < 1 / 2 else Image.Resampling.BICUBIC)
-    if max(image.size) <= SMALL_SIDE:
-        return image.resize(_scaled(image, 2), Image.Resampling.BICUBIC)
-    return image
-
-
-def _scaled(image: "Image", factor: float) -> tuple[int, int]:
-    return max(1, round(image.width * factor)), max(1, round(image.height * factor))
+    if share >= 1:
+        return image
+    if image.mode == "1":
+        image = image.convert("L")
+    size = max(1, int(image.width * share)), max(1, int(image.height * share))
+    return image.resize(size, Image.Resampling.BOX if share < 1 / 2 else Image.Resampling.BICUBIC)
 
 
 def _in_rgb(image: "Image") -> "Image":
@@ -103,17 +127,3 @@ def _in_rgb(image: "Image") -> "Image":
         ground.alpha_composite(image)
         image = ground
     return image.convert("RGB")
-
-
-@contextmanager
-def _explained(file_format: str) -> Iterator[None]:
-    """Report what a damaged file raises; Pillow's warning of many pixels has no reader here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            yield
-        except (UnreadableDocument, MemoryError):
-            raise
-        except Exception as error:  # noqa: BLE001 - a damaged file can raise any
-            message = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise UnreadableDocument(DAMAGED.format(file_format, message[:120])) from None

@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ragstack_common.reading import formats, markdown
-from ragstack_common.reading.conversion import ReadText
+from ragstack_common.reading.conversion import ReadText, explained
 from ragstack_common.reading.formats import MAX_TEXT_CHARACTERS, UnreadableDocument, too_much_text
 from ragstack_common.reading.ocr import images
 from ragstack_common.reading.ocr.engines import Setting, how_to_install
@@ -83,11 +83,17 @@ def read_with_recognition(data: bytes, file_format: str, recognizer: Recognizer 
     Raises:
         UnreadableDocument: The file is damaged, has no text, or there is no recognizer for its pictures.
     """
-    if recognizer is None:
-        if file_format in formats.IMAGES:
-            raise UnreadableDocument(PICTURES.format(how_to_install(setting)))
-        return composed(file_format, (page for page in pages(data, file_format) if isinstance(page, PageText)))
-    return composed(file_format, _recognized(pages(data, file_format), recognizer))
+    if recognizer is None and file_format in formats.IMAGES:
+        raise UnreadableDocument(PICTURES.format(how_to_install(setting)))
+    found = pages(data, file_format)
+    try:
+        if recognizer is None:
+            return composed(file_format, (page for page in found if isinstance(page, PageText)))
+        return composed(file_format, _recognized(found, recognizer))
+    except (UnreadableDocument, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file can raise any
+        raise UnreadableDocument(explained(error, file_format)) from None
 
 
 def _recognized(found: Iterable[PageText | PagePicture], recognizer: Recognizer) -> Iterator[PageText | RecognizedPage]:
@@ -96,7 +102,7 @@ def _recognized(found: Iterable[PageText | PagePicture], recognizer: Recognizer)
     for page in found:
         text: PageText | RecognizedPage
         if isinstance(page, PagePicture):
-            image = images.fitted(page.image)
+            image = images.enlarged(page.image)
             recognition = recognizer.recognize(image, language)
             text = recognized_page(page.number, recognition.lines, image.size, recognition.engine)
         else:

@@ -5,7 +5,10 @@ else.
 """
 
 import math
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -73,12 +76,15 @@ class RapidOcr:
                 "Global.return_word_box": True,
                 "Det.limit_type": "max",
                 "Det.limit_side_len": DETECTION_SIDE,
+                # Threads within a model wait for each other in a loop, which takes time from other processes.
+                "EngineConfig.onnxruntime.intra_op_num_threads": 1,
             }
         )
+        self._threads = ThreadPoolExecutor(os.cpu_count())
         # It loads each model when it is first used, which takes memory that a limited process may not get later.
         blank = numpy.full((64, 320, 3), 255, numpy.uint8)
-        self._engine(blank, use_det=True, use_rec=False)
-        self._read(blank)
+        self._run(blank, use_det=True, use_rec=False)
+        self._run(blank, use_det=False, use_rec=True)
 
     def knows(self, language: str) -> bool:
         """Whether the model has the letters of a language."""
@@ -86,12 +92,12 @@ class RapidOcr:
 
     def recognize(self, image: "Image", _language: str | None = None) -> Recognition:
         """Find the lines of a picture: each is read as it runs, and upside down if that makes no sense."""
-        lines = [line for corners in self._detected(image) if (line := self._line(image, corners)) is not None]
-        return Recognition(ENGINE, lines)
+        lines = self._threads.map(partial(self._line, image), [*self._detected(image)])
+        return Recognition(ENGINE, [line for line in lines if line is not None])
 
     def _detected(self, image: "Image") -> Iterator[Quad]:
         """Yield the corners of lines, which run to the right or downwards."""
-        found: Any = self._engine(self._pixels(image), use_det=True, use_rec=False)
+        found = self._run(self._pixels(image), use_det=True, use_rec=False)
         for corners in [] if found.boxes is None else found.boxes:
             quad = Quad(*((float(x), float(y)) for x, y in corners))
             upright = math.dist(quad.upper_left, quad.lower_left) < TALL * math.dist(quad.upper_left, quad.upper_right)
@@ -114,14 +120,19 @@ class RapidOcr:
             return None
         outline = (*corners.upper_left, *corners.lower_left, *corners.lower_right, *corners.upper_right)
         strip = image.transform((width, height), Image.Transform.QUAD, outline, Image.Resampling.BICUBIC)
-        found = self._read(self._pixels(strip))
+        found = self._run(self._pixels(strip), use_det=False, use_rec=True)
         text, confidence = found.txts[0], float(found.scores[0])
         letters = sum(not letter.isspace() for letter in text)
         confidence *= min(1.0, letters / (LEAST_DENSITY * width / height))
         return FoundLine(tuple(_words(text, corners, found.word_results[0])), corners, confidence)
 
-    def _read(self, pixels: Any) -> Any:
-        return self._engine(pixels, use_det=False, use_rec=True)
+    def _run(self, pixels: Any, *, use_det: bool, use_rec: bool) -> Any:
+        try:
+            return self._engine(pixels, use_det=use_det, use_rec=use_rec)
+        except Exception as error:
+            if "bad_alloc" in str(error):  # as ONNX Runtime reports it
+                raise MemoryError from None
+            raise
 
     def _pixels(self, image: "Image") -> Any:
         """Return a picture as RapidOCR takes it: rows of blue, green and red."""

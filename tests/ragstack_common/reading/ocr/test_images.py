@@ -5,12 +5,10 @@ import zlib
 from io import BytesIO
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from ragstack_common.reading.formats import UnreadableDocument
-from ragstack_common.reading.ocr.images import MAX_PIXELS, ImageFile, fitted
+from ragstack_common.reading.ocr.images import MAX_PIXELS, SMALL_SIDE, ImageFile, enlarged
 from tests.support.scans import saved
 
 PILLOW = {"png": "PNG", "jpg": "JPEG", "tiff": "TIFF", "webp": "WEBP", "gif": "GIF"}
@@ -124,22 +122,27 @@ def test_a_file_of_another_format_is_not_opened() -> None:
         ImageFile(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "png")
 
 
-@given(st.integers(1, 9000), st.integers(1, 9000))
-def test_every_size_becomes_one_that_can_be_read(width: int, height: int) -> None:
-    share = min(1.0, 40_000 / (width * height))  # the shape matters, and memory is short
-    image = Image.new("1", (max(1, round(width * share)), max(1, round(height * share))))
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "CMYK", "I;16"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_picture_of_many_pixels_becomes_smaller_in_the_same_shape(mode: str, orientation: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    file_format = "tiff" if mode == "CMYK" else "png"
 
-    found = fitted(image)
+    found = ImageFile(saved(half_black(mode, (6000, 4000)), PILLOW[file_format], exif=exif), file_format).page(1)
 
-    assert found.width * found.height <= MAX_PIXELS
-    assert found.width >= image.width
+    assert 0.99 * MAX_PIXELS < found.width * found.height <= MAX_PIXELS
+    assert found.width / found.height == pytest.approx(1.5 if orientation == 1 else 2 / 3, rel=0.01)
+    upright = found if orientation == 1 else found.rotate(90, expand=True)
+    dark, light = shades(upright)
+    assert (dark < 12, light > 243) == (True, True)
 
 
-def test_a_picture_of_many_pixels_becomes_smaller() -> None:
-    found = fitted(Image.new("L", (6000, 4000)))
+@pytest.mark.parametrize("size", [(1, 1), (1, 7000), (7000, 1), (999, 20)])
+def test_every_shape_is_enlarged_if_it_is_small(size: tuple[int, int]) -> None:
+    found = enlarged(Image.new("RGB", size))
 
-    assert found.width * found.height <= MAX_PIXELS * 1.001
-    assert found.width / found.height == pytest.approx(1.5, rel=0.01)
+    assert found.width / size[0] == found.height / size[1] == (1 if max(size) > SMALL_SIDE else 2)
 
 
 def test_a_file_of_nothing_is_damaged() -> None:
