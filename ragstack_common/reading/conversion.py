@@ -147,6 +147,12 @@ def _xlsx() -> _Reader:
     return lambda data, _: ReadText(sheet.text(workbooks.XlsxWorkbook(data).sheets()))
 
 
+def _xlsb() -> _Reader:
+    from ragstack_common.reading.sheets import binary, sheet  # noqa: PLC0415
+
+    return lambda data, _: ReadText(sheet.text(binary.XlsbWorkbook(data).sheets()))
+
+
 def _xls() -> _Reader:
     from ragstack_common.reading.sheets import sheet, workbooks  # noqa: PLC0415
 
@@ -237,6 +243,7 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "tsv": _tsv,
     "vtt": _subtitles,
     "xls": _xls,
+    "xlsb": _xlsb,
     "xlsx": _xlsx,
     "xml": _xml,
 }

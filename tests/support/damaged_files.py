@@ -14,10 +14,10 @@ from xml.etree import ElementTree as ET
 from ragstack_common.reading import rtf
 from ragstack_common.reading.html import pages
 from ragstack_common.reading.opendocument import documents, presentations, spreadsheets
-from ragstack_common.reading.sheets import sheet, workbooks
+from ragstack_common.reading.sheets import binary, sheet, workbooks
 from ragstack_common.reading.slides import powerpoint
 from ragstack_common.reading.word import document
-from tests.support import open_files, text_seeds
+from tests.support import binary_files, open_files, text_seeds
 from tests.support.office_files import (
     DRAWING_SPACES,
     docx,
@@ -43,6 +43,7 @@ READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "odt": documents.read,
     "pptx": powerpoint.read,
     "rtf": rtf.read,
+    "xlsb": lambda data: sheet.text(binary.XlsbWorkbook(data).sheets()),
     "xls": lambda data: sheet.text(workbooks.XlsWorkbook(data).sheets()),
     "xlsx": lambda data: sheet.text(workbooks.XlsxWorkbook(data).sheets()),
     **text_seeds.READERS,
@@ -217,6 +218,17 @@ _ODS: Final = open_files.open_document(
     + open_files.style("ta", "table", '<style:table-properties table:display="true"/>'),
     parts=_OPEN_PARTS,
 )  # fmt: skip
+_XLSB: Final = binary_files.xlsb(
+    {
+        "S": binary_files.hidden_columns(2, 3)
+        + binary_files.row(0, binary_files.string(0, "a", 1), binary_files.real(1, 0.5, 2), binary_files.packed(2, 7, hundredths=True))
+        + binary_files.row(1, binary_files.cell(0, 7, bytes(4)), binary_files.cell(1, 3, b"\x2a"), binary_files.record(17, bytes(4) + binary_files.text("b")))
+        + binary_files.merged(0, 1, 0, 1) + binary_files.FILTERED,
+        "T": binary_files.row(0, binary_files.cell(0, 9, bytes(8), 1)),
+    },
+    strings=[binary_files.rich_text(("28", 0), ("3", 1))], formats=["[$-407]d. mmmm yyyy;@", "# ?/8"], since_1904=True,
+    drawn=('<c:chart r:id="c"/>', {"c": ("chart", _CHART)}),
+)  # fmt: skip
 SEEDS: Final[Mapping[str, bytes]] = {
     "docx": _DOCX,
     "html": _HTML,
@@ -226,6 +238,7 @@ SEEDS: Final[Mapping[str, bytes]] = {
     "pptx": _PPTX,
     "rtf": _RTF,
     "xls": _XLS,
+    "xlsb": _XLSB,
     "xlsx": _XLSX,
     **text_seeds.SEEDS,
 }
@@ -249,7 +262,8 @@ def _archive(data: bytes, random: Random) -> bytes:
     name, other = random.choice([*parts]), random.choice([*parts])
     kind = random.random()
     if kind < 0.7:
-        parts[name] = _xml(parts[name], random)
+        is_binary = name.endswith(".bin")
+        parts[name] = binary_files.damaged(parts[name], random, _INTEGERS) if is_binary else _xml(parts[name], random)
     elif kind < 0.8:
         parts[name] = _bytes(parts[name], random)
     elif kind < 0.9:
@@ -396,5 +410,6 @@ _DAMAGES: Final = {
     "pptx": _archive,
     "rtf": _control_words,
     "xls": _records,
+    "xlsb": _archive,
     "xlsx": _archive,
 }

@@ -75,6 +75,7 @@ def _counter(
     """Return what counts files of a format, before time and memory are limited."""
     from ragstack_common.reading.census import (  # noqa: PLC0415 - their libraries take time
         archives,
+        binary_sheets,
         mail,
         open_sheets,
         opendocument,
@@ -118,6 +119,7 @@ def _counter(
         "pptx": slides.count,
         "rtf": rich_text.count,
         "xls": sheets.count_xls,
+        "xlsb": binary_sheets.count,
         "xlsx": sheets.count_xlsx,
     }
     return counters[file_format]

@@ -5,7 +5,7 @@ formats give them, unless it is a date, a fraction or a number in another notati
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -73,13 +73,16 @@ class _Workbook:
                 part = Part(f"sheet {sheet.get('name', '')}")
                 self._add_cells(link.target, part)
                 census.cells += len(part.texts) + len(part.numbers)
-                part.texts += self._drawn(link.target)
+                part.texts += drawn(self._package, link.target, self._left_out, self._comments)
                 census.parts.append(part)
         census.left_out("hidden sheets", hidden, HIDDEN_LEFT_OUT)
         reasons = {"comments": COMMENTS_LEFT_OUT, "pictures": NOT_RECOGNIZED, "embedded files": UPLOAD_APART}
         for what, number in self._left_out.items():
             census.left_out(what, number, reasons.get(what, HIDDEN_LEFT_OUT))
         return census
+
+    def _comments(self, name: str) -> int:
+        return sum(1 for _ in self._package.root(name).iter("comment"))
 
     def _cell_formats(self) -> Iterator[str]:
         """Yield the format of each style of cells."""
@@ -149,23 +152,33 @@ class _Workbook:
             else:
                 self._left_out["hidden cells"] += bool(text.strip())
 
-    def _drawn(self, part: str) -> Iterator[str]:
-        """Yield the texts of shapes and charts on a sheet, and count its comments, pictures and embedded files."""
-        for link in self._package.links(part).values():
-            if not self._package.has(link.target):
-                continue
-            if link.kind == "comments":
-                self._left_out["comments"] += sum(1 for _ in self._package.root(link.target).iter("comment"))
-            elif link.kind in ("oleObject", "package"):
-                self._left_out["embedded files"] += 1
-            elif link.kind == "drawing":
-                drawn: list[str] = []
-                yield from drawings.shown(self._package.root(link.target), drawn)
-                links = self._package.links(link.target)
-                self._left_out["pictures"] += sum(each.kind == "image" for each in links.values())
-                for own in drawn:
-                    if own in links and not links[own].is_external:
-                        yield from drawings.texts(self._package, links[own].target)
+
+def drawn(
+    package: OfficePackage, part: str, left_out: dict[str, int], count_comments: Callable[[str], int]
+) -> Iterator[str]:
+    """Yield the texts of shapes and charts on a sheet, and count its comments, pictures and embedded files.
+
+    Args:
+        package: The file.
+        part: The sheet.
+        left_out: Where they are counted.
+        count_comments: Returns the number of comments in a part.
+    """
+    for link in package.links(part).values():
+        if not package.has(link.target):
+            continue
+        if link.kind == "comments":
+            left_out["comments"] += count_comments(link.target)
+        elif link.kind in ("oleObject", "package"):
+            left_out["embedded files"] += 1
+        elif link.kind == "drawing":
+            others: list[str] = []
+            yield from drawings.shown(package.root(link.target), others)
+            links = package.links(link.target)
+            left_out["pictures"] += sum(each.kind == "image" for each in links.values())
+            for own in others:
+                if own in links and not links[own].is_external:
+                    yield from drawings.texts(package, links[own].target)
 
 
 def _columns(element: Element) -> tuple[int, int]:

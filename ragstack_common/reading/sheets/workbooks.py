@@ -103,7 +103,7 @@ class XlsxWorkbook:
                 if visible:
                     sheet.add(visible)
                 element.clear()
-        self._write_drawn(part, sheet.drawn)
+        write_drawn(self._package, part, sheet.drawn)
         return sheet
 
     def _end_of_sheet(self, part: str) -> tuple[Merged, bool]:
@@ -166,13 +166,20 @@ class XlsxWorkbook:
         style = whole_number(element.get("s"), 0)
         return self._formats[style] if 0 <= style < len(self._formats) else GENERAL
 
-    def _write_drawn(self, part: str, blocks: Blocks) -> None:
-        """Write the texts of shapes, diagrams and charts on a sheet."""
-        for link in self._package.links(part).values():
-            if link.kind == "drawing" and self._package.has(link.target):
-                links = self._package.links(link.target)
-                for each in drawings.drawn(self._package.root(link.target)):
-                    drawings.write(each, self._package, links, blocks)
+
+def write_drawn(package: OfficePackage, part: str, blocks: Blocks) -> None:
+    """Write the texts of shapes, diagrams and charts on a sheet.
+
+    Args:
+        package: The file.
+        part: The sheet.
+        blocks: Where they are written.
+    """
+    for link in package.links(part).values():
+        if link.kind == "drawing" and package.has(link.target):
+            links = package.links(link.target)
+            for each in drawings.drawn(package.root(link.target)):
+                drawings.write(each, package, links, blocks)
 
 
 def _is_hidden(element: ET.Element, size: str) -> bool:

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from ragstack_common.reading.census.counting import count
 from ragstack_common.reading.conversion import convert
 from ragstack_common.reading.formats import UnreadableDocument
-from tests.support import open_files, slide_files
+from tests.support import binary_files, open_files, slide_files
 from tests.support.damaged_files import READERS, SEEDS
 from tests.support.office_files import docx, links, p, package, r, record, rows, substream, xls, xlsx
 
@@ -274,6 +275,25 @@ def test_empty_rows_and_columns_without_end_cost_nothing() -> None:
     )
 
     assert convert(data, "ods").text == "## S\n\n| a |\n| --- |"
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        binary_files.hidden_columns(1, 16_383) * DEEP + binary_files.row(0, binary_files.string(0, "a")),
+        b"".join(binary_files.row(number, binary_files.string(0, "a")) for number in range(2_000))
+        + binary_files.merged(0, 0xFFFFFFFF, 0, 0xFFFFFFFF) * 2_000,
+        binary_files.row(0xFFFFFFFF, binary_files.string(0xFFFFFFFF, "a"), binary_files.record(17, bytes(4)) * DEEP),
+        binary_files.row(0, binary_files.string(0, "a")) + b"\xff\x7f\xff\xff\xff\x7f",
+        binary_files.row(0, binary_files.cell(0, 62, b"\1" + binary_files.text("a") + b"\xff" * 400_000)),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_records_of_endless_spans_end_soon(records: bytes) -> None:
+    data = binary_files.xlsb({"S": records})
+
+    assert "a" in convert(data, "xlsb").text
+    assert count(data, "xlsb").cells
 
 
 @pytest.mark.timeout(20)

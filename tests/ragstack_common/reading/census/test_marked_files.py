@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ragstack_common.reading.census import plain_files
+from tests.ragstack_common.reading.census.binary_sheet_files import binary_workbooks
 from tests.ragstack_common.reading.census.book_files import books, web_archives
 from tests.ragstack_common.reading.census.mail_files import mails, outlook_mails
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
@@ -16,6 +17,8 @@ from tests.ragstack_common.reading.census.rtf_files import rtf_files
 from tests.ragstack_common.reading.census.sheet_files import old_workbooks, workbooks
 from tests.ragstack_common.reading.census.slide_files import presentations
 from tests.ragstack_common.reading.census.word_files import word_files
+
+ANY_WORKBOOK = st.one_of(workbooks(), binary_workbooks(), old_workbooks(), open_spreadsheets())
 
 
 @SOME
@@ -43,13 +46,13 @@ def test_a_receipt_misses_what_an_index_lacks_of_an_open_document(file: MarkedFi
 
 
 @SOME
-@given(st.one_of(workbooks(), old_workbooks(), open_spreadsheets()))
+@given(ANY_WORKBOOK)
 def test_a_receipt_has_each_cell_of_a_workbook(file: MarkedFile) -> None:
     check_receipt(file)
 
 
 @SOME
-@given(st.one_of(workbooks(), old_workbooks(), open_spreadsheets()), st.randoms(use_true_random=False))
+@given(ANY_WORKBOOK, st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_workbook(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
 
