@@ -135,6 +135,12 @@ def _odt() -> _Reader:
     return lambda data, _: ReadText(documents.read(data))
 
 
+def _ppt() -> _Reader:
+    from ragstack_common.reading.slides import powerpoint97  # noqa: PLC0415
+
+    return lambda data, _: ReadText(powerpoint97.read(data))
+
+
 def _pptx() -> _Reader:
     from ragstack_common.reading.slides import powerpoint  # noqa: PLC0415
 
@@ -237,6 +243,7 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "ods": _ods,
     "odt": _odt,
     "pdf": _pdf,
+    "ppt": _ppt,
     "pptx": _pptx,
     "rtf": _rtf,
     "srt": _subtitles,

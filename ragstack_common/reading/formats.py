@@ -123,6 +123,7 @@ _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _BEGINNINGS: Final = {
     "pdf": (b"%PDF",),
     **dict.fromkeys(("docx", "xlsx", "pptx", "xlsb", "odt", "odp", "ods"), (_ZIP,)),
+    "ppt": (_OLE,),
 }
 
 

@@ -15,9 +15,9 @@ from ragstack_common.reading import rtf
 from ragstack_common.reading.html import pages
 from ragstack_common.reading.opendocument import documents, presentations, spreadsheets
 from ragstack_common.reading.sheets import binary, sheet, workbooks
-from ragstack_common.reading.slides import powerpoint
+from ragstack_common.reading.slides import powerpoint, powerpoint97
 from ragstack_common.reading.word import document
-from tests.support import binary_files, open_files, text_seeds
+from tests.support import binary_files, old_slide_files, open_files, text_seeds
 from tests.support.office_files import (
     DRAWING_SPACES,
     docx,
@@ -41,6 +41,7 @@ READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "odp": presentations.read,
     "ods": lambda data: sheet.text(spreadsheets.OpenSpreadsheet(data).sheets()),
     "odt": documents.read,
+    "ppt": powerpoint97.read,
     "pptx": powerpoint.read,
     "rtf": rtf.read,
     "xlsb": lambda data: sheet.text(binary.XlsbWorkbook(data).sheets()),
@@ -229,12 +230,24 @@ _XLSB: Final = binary_files.xlsb(
     strings=[binary_files.rich_text(("28", 0), ("3", 1))], formats=["[$-407]d. mmmm yyyy;@", "# ?/8"], since_1904=True,
     drawn=('<c:chart r:id="c"/>', {"c": ("chart", _CHART)}),
 )  # fmt: skip
+_PPT: Final = old_slide_files.ppt(
+    [
+        old_slide_files.OldSlide(
+            [old_slide_files.group(old_slide_files.shape(old_slide_files.outline_text(0))),
+             old_slide_files.shape(old_slide_files.text(4, "*", narrow=True, changing={0: 0x0FD8}), placeholder=8)],
+            [(0, "T")], notes=[old_slide_files.shape(old_slide_files.text(2, "n"))], footer="F",
+        ),
+        old_slide_files.OldSlide(hidden=True),
+    ],
+    master=[old_slide_files.shape(old_slide_files.text(4, "Acme"))],
+)  # fmt: skip
 SEEDS: Final[Mapping[str, bytes]] = {
     "docx": _DOCX,
     "html": _HTML,
     "odp": _ODP,
     "ods": _ODS,
     "odt": _ODT,
+    "ppt": _PPT,
     "pptx": _PPTX,
     "rtf": _RTF,
     "xls": _XLS,
@@ -407,6 +420,7 @@ _DAMAGES: Final = {
     "odp": _archive,
     "ods": _archive,
     "odt": _archive,
+    "ppt": old_slide_files.damaged,
     "pptx": _archive,
     "rtf": _control_words,
     "xls": _records,

@@ -86,6 +86,7 @@ def _counter(
         rich_text,
         sheets,
         slides,
+        slides97,
         word,
     )
 
@@ -116,6 +117,7 @@ def _counter(
         "odp": opendocument.count_odp,
         "ods": open_sheets.count,
         "odt": opendocument.count_odt,
+        "ppt": slides97.count,
         "pptx": slides.count,
         "rtf": rich_text.count,
         "xls": sheets.count_xls,

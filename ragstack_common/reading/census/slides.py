@@ -56,7 +56,7 @@ class _Presentation:
         return census
 
     def _listed(self, main: str) -> list[str]:
-        return [each.get("id", "") for each in self._package.root(main).iterfind("sldIdLst/sldId")]
+        return [*dict.fromkeys(each.get("id", "") for each in self._package.root(main).iterfind("sldIdLst/sldId"))]
 
     def _add_slide(self, name: str, root: Element, part: Part) -> None:
         pictures = sum(1 for _ in root.iter("blipFill"))

@@ -66,9 +66,9 @@ class _Presentation:
         blocks = Blocks()
         root = self._package.root(self._main)
         links = self._package.links(self._main)
-        listed = root.find("sldIdLst")
-        for number, each in enumerate(listed if listed is not None else (), start=1):
-            link = links.get(each.get("id", ""))
+        listed = dict.fromkeys(each.get("id", "") for each in root.iterfind("sldIdLst/sldId"))
+        for number, own in enumerate(listed, start=1):
+            link = links.get(own)
             if link is not None and not link.is_external and self._package.has(link.target):
                 slide = self._part(link.target)
                 if slide.root.get("show", "1") in _ON:

@@ -17,7 +17,7 @@ import pytest
 from ragstack_common.reading.census.counting import count
 from ragstack_common.reading.conversion import convert
 from ragstack_common.reading.formats import UnreadableDocument
-from tests.support import binary_files, open_files, slide_files
+from tests.support import binary_files, old_slide_files, open_files, slide_files
 from tests.support.damaged_files import READERS, SEEDS
 from tests.support.office_files import docx, links, p, package, r, record, rows, substream, xls, xlsx
 
@@ -294,6 +294,16 @@ def test_records_of_endless_spans_end_soon(records: bytes) -> None:
 
     assert "a" in convert(data, "xlsb").text
     assert count(data, "xlsb").cells
+
+
+@pytest.mark.timeout(20)
+def test_deep_records_of_old_slides_end_soon() -> None:
+    deep = old_slide_files.shape(old_slide_files.text(4, "a"))
+    for _ in range(2_000):
+        deep = old_slide_files.group(deep)
+    slides = [old_slide_files.OldSlide([deep])]
+
+    assert convert(old_slide_files.ppt(slides), "ppt").text == "## Slide 1\n\na"
 
 
 @pytest.mark.timeout(20)

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from tests.ragstack_common.reading.census.marked import MarkedFile, Marks
 from tests.ragstack_common.reading.census.word_files import chart, diagram
 from tests.support.office_files import STRICT, TRANSITIONAL
+from tests.support.old_slide_files import OldSlide, group, outline_text, ppt, record
+from tests.support.old_slide_files import shape as old_shape
+from tests.support.old_slide_files import text as old_text
 from tests.support.slide_files import MATH, PICTURE, Slide, cells, frame, paragraph, pptx, shape
 
 if TYPE_CHECKING:
@@ -138,3 +141,41 @@ def presentations(draw: st.DrawFn) -> MarkedFile:
     """Presentations of any structure."""
     slides = _Slides(draw)
     return MarkedFile(slides.bytes(), "pptx", slides.marks)
+
+
+_SLIDE_NUMBER = 0x0FD8
+
+
+@st.composite
+def old_presentations(draw: st.DrawFn) -> MarkedFile:
+    """Presentations of PowerPoint 97 to 2003, with texts that the document lists, in boxes and in groups."""
+    marks, slides = Marks(), []
+    marks.part = "slide 1"
+    master = [old_shape(old_text(4, marks.show())), old_shape(old_text(0, marks.hide()), placeholder=1)]
+    for number in range(1, 1 + draw(st.integers(1, 3))):
+        if number > 1 and draw(st.booleans()):
+            marks.left_out["hidden slides"] += 1
+            slides.append(OldSlide([old_shape(old_text(4, marks.hide()))], hidden=True))
+            continue
+        marks.part = f"slide {number}"
+        outline = [
+            (kind, f"{marks.show()} and {marks.show()}")
+            for kind in draw(st.lists(st.sampled_from((0, 1, 5, 6)), max_size=3))
+        ]
+        shapes = [old_shape(outline_text(place)) for place in range(len(outline))]
+        for _ in range(draw(st.integers(1, 4))):
+            kind, narrow = draw(st.sampled_from((0, 1, 4, 4))), draw(st.booleans())
+            written = f"*{marks.show()}\r{marks.show()} and\v{marks.show()}"
+            each = old_shape(old_text(kind, written, narrow=narrow, changing={0: _SLIDE_NUMBER}))
+            shapes.append(group(each) if draw(st.booleans()) else each)
+        shapes.append(old_shape(old_text(4, marks.hide()), placeholder=8))
+        if draw(st.booleans()):
+            marks.left_out["pictures"] += 1
+            shapes.append(old_shape(kind=75))
+        notes = []
+        if draw(st.booleans()):
+            notes = [old_shape(old_text(2, marks.show())), old_shape(old_text(4, marks.hide()), placeholder=9)]
+        others = record(0x2EE0, marks.hide("comments").encode(), has_records=True) if draw(st.booleans()) else b""
+        slides.append(OldSlide(shapes, outline, notes=notes, footer=marks.show(), others=others))
+    before = record(0x03EE, old_shape(old_text(4, marks.hide())), has_records=True)
+    return MarkedFile(ppt(slides, master=master, before=before), "ppt", marks)

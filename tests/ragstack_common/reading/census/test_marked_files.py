@@ -15,9 +15,10 @@ from tests.ragstack_common.reading.census.page_files import markdown_files, text
 from tests.ragstack_common.reading.census.paged_files import paged_files
 from tests.ragstack_common.reading.census.rtf_files import rtf_files
 from tests.ragstack_common.reading.census.sheet_files import old_workbooks, workbooks
-from tests.ragstack_common.reading.census.slide_files import presentations
+from tests.ragstack_common.reading.census.slide_files import old_presentations, presentations
 from tests.ragstack_common.reading.census.word_files import word_files
 
+ANY_PRESENTATION = st.one_of(presentations(), old_presentations(), open_presentations())
 ANY_WORKBOOK = st.one_of(workbooks(), binary_workbooks(), old_workbooks(), open_spreadsheets())
 
 
@@ -94,13 +95,13 @@ def test_a_receipt_misses_what_an_index_lacks_of_a_pdf(file: MarkedFile, random:
 
 
 @SOME
-@given(st.one_of(presentations(), open_presentations()))
+@given(ANY_PRESENTATION)
 def test_a_receipt_has_each_word_of_a_presentation(file: MarkedFile) -> None:
     check_receipt(file)
 
 
 @SOME
-@given(st.one_of(presentations(), open_presentations()), st.randoms(use_true_random=False))
+@given(ANY_PRESENTATION, st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_a_presentation(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
 
