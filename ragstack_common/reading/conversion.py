@@ -225,6 +225,18 @@ def _subtitles() -> _Reader:
     return lambda data, charset: ReadText(subtitles.read(data, charset))
 
 
+def _rst() -> _Reader:
+    from ragstack_common.reading.plain import restructured  # noqa: PLC0415
+
+    return lambda data, charset: ReadText(restructured.read(data, charset))
+
+
+def _org() -> _Reader:
+    from ragstack_common.reading.plain import org  # noqa: PLC0415
+
+    return lambda data, charset: ReadText(*org.read(data, charset))
+
+
 def _of_mail(mail: "Mail") -> ReadText:
     return ReadText(mail.text, mail.subject or None, tuple(Attachment(each.name, each.data) for each in mail.files))
 
@@ -242,9 +254,11 @@ _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
     "odp": _odp,
     "ods": _ods,
     "odt": _odt,
+    "org": _org,
     "pdf": _pdf,
     "ppt": _ppt,
     "pptx": _pptx,
+    "rst": _rst,
     "rtf": _rtf,
     "srt": _subtitles,
     "tsv": _tsv,

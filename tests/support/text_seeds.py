@@ -7,7 +7,7 @@ from typing import Final
 
 from ragstack_common.reading.html import books
 from ragstack_common.reading.mail import archives, eml, msg
-from ragstack_common.reading.plain import json_files, markup, notebooks, separated, subtitles
+from ragstack_common.reading.plain import json_files, markup, notebooks, org, restructured, separated, subtitles
 from tests.support.book_files import epub, mht
 from tests.support.mail_files import compound_file, compressed, outlook
 
@@ -18,6 +18,8 @@ READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "json": json_files.read,
     "mht": archives.read,
     "msg": msg.read,
+    "org": org.read,
+    "rst": restructured.read,
     "tsv": separated.read,
     "vtt": subtitles.read,
     "xml": markup.read,
@@ -75,6 +77,8 @@ SEEDS: Final[Mapping[str, bytes]] = {
     + b'"}',
     "mht": _MHT,
     "msg": _MSG,
+    "org": b"#+TITLE: T\n* TODO [#A] a :b:\n:D:\n:END:\n- x [[f.png]] [[a][b]]\n  1. y\n| a | b |\n|---+---|\n| =c= | *d* |\n#+begin_src c\n,* x\n#+end_src\n#+begin_quote\nq\n#+end_quote\n: f\n[fn:1] n\n* COMMENT c\n",
+    "rst": b"T\n=\n\n:A: b\n\n.. note:: x\n\n.. other:: y\n   :z: 1\n\n   c\n\n:ref:`a <b>` |s| [1]_\n\n.. |s| replace:: t\n\n1. a\n\n   - b\n\n+---+---+\n| a | b |\n+===+===+\n| c | d |\n+   +---+\n|   | e |\n+---+---+\n\n==  ==\na   b\n==  ==\nc   d\n==  ==\n\n::\n\n  l\n\n| x\n\n.. [1] n\n",
     "tsv": b'title\n"a"\t"b"\n"c ""d"" "\t1\n',
     "vtt": b"WEBVTT\n\nNOTE a\n\n1\n00:00:01.000 --> 00:00:02.000 align:start\n<v.x Ana>a &amp; <i>b</i>\n\n00:03.5 --> 00:04\na\nc\n",
     "xml": b"<?xml version='1.0' encoding='utf-8'?><!DOCTYPE a SYSTEM 'x'><a b='c'><d>1</d><d e='2'>&lt;p&gt;x</d>\n<sec><title>t</title><p>a <i>b</i> &eacute;</p>"

@@ -76,6 +76,7 @@ def _counter(
     from ragstack_common.reading.census import (  # noqa: PLC0415 - their libraries take time
         archives,
         binary_sheets,
+        light_markup,
         mail,
         open_sheets,
         opendocument,
@@ -101,6 +102,8 @@ def _counter(
         "ipynb": plain.count_ipynb,
         "json": plain.count_json,
         "jsonl": plain.count_json,
+        "org": light_markup.count_org,
+        "rst": light_markup.count_rst,
         "srt": plain.count_subtitles,
         "tsv": plain.count_tsv,
         "vtt": plain.count_subtitles,

@@ -10,6 +10,7 @@ from tests.ragstack_common.reading.census.binary_sheet_files import binary_workb
 from tests.ragstack_common.reading.census.book_files import books, web_archives
 from tests.ragstack_common.reading.census.mail_files import mails, outlook_mails
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
+from tests.ragstack_common.reading.census.markup_files import org_files, restructured_texts
 from tests.ragstack_common.reading.census.open_files import open_presentations, open_spreadsheets, open_texts
 from tests.ragstack_common.reading.census.page_files import markdown_files, text_files, web_pages
 from tests.ragstack_common.reading.census.paged_files import paged_files
@@ -160,4 +161,16 @@ def test_a_receipt_has_each_word_of_data_notebooks_and_subtitles(file: MarkedFil
 @SOME
 @given(_PLAIN_FILES, st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_data_notebooks_and_subtitles(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(st.one_of(restructured_texts(), org_files()))
+def test_a_receipt_has_each_word_of_light_markup(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(st.one_of(restructured_texts(), org_files()), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_light_markup(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
