@@ -7,9 +7,16 @@ from typing import Final
 
 from ragstack_common.reading.html import books
 from ragstack_common.reading.mail import archives, eml, msg
-from ragstack_common.reading.plain import json_files, markup, notebooks, org, restructured, separated, subtitles
+from ragstack_common.reading.plain import json_files, markup, notebooks, org, separated, subtitles
 from tests.support.book_files import epub, mht
 from tests.support.mail_files import compound_file, compressed, outlook
+
+
+def _read_rst(data: bytes) -> str:
+    from ragstack_common.reading.plain import restructured  # noqa: PLC0415 - docutils takes time, and few tests need it
+
+    return restructured.read(data)
+
 
 READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "eml": eml.read,
@@ -19,7 +26,7 @@ READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
     "mht": archives.read,
     "msg": msg.read,
     "org": org.read,
-    "rst": restructured.read,
+    "rst": _read_rst,
     "tsv": separated.read,
     "vtt": subtitles.read,
     "xml": markup.read,
