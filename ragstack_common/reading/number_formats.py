@@ -67,6 +67,7 @@ _EPOCH_1904: Final = datetime(1904, 1, 1)  # noqa: DTZ001
 _DAYS_BETWEEN_EPOCHS: Final = 1462
 _LAST_SERIAL: Final = 2_958_466  # 31 December 9999
 _LEAP_DAY_THAT_WAS_NOT: Final = 60
+_DAY_SECONDS: Final = 86_400
 _DIGITS: Final = 15
 _FOR_TEXT: Final = 3
 """The section of a format that is for texts; those before are for positive numbers, negative ones and zero."""
@@ -164,6 +165,18 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
         days = value + _DAYS_BETWEEN_EPOCHS if since_1904 and not is_elapsed else value
         return _date(section, days) if 0 <= days < _LAST_SERIAL else _general(value)
     return _number(section, magnitude)
+
+
+def days(date: str) -> float | None:
+    """Return the number that :func:`shown` takes for a date of ISO 8601; None if there is none."""
+    try:
+        moment = datetime.fromisoformat(date).replace(tzinfo=None)
+    except ValueError:
+        return None
+    number = (moment - _EPOCH).total_seconds() / _DAY_SECONDS
+    # Numbers before the leap day that Excel counts in 1900 are a day less.
+    number -= number <= _LEAP_DAY_THAT_WAS_NOT
+    return number if number >= 0 else None
 
 
 def shown_text(text: str, code: str) -> str:

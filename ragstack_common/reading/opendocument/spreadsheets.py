@@ -9,13 +9,12 @@ Source: OpenDocument 1.3 part 3, sections 9 (tables) and 19.385 (values).
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from datetime import datetime
 from functools import cache
 from typing import Final
 from xml.etree.ElementTree import Element
 
 from ragstack_common.reading.formats import MAX_TEXT_CHARACTERS, UnreadableDocument, too_much_text
-from ragstack_common.reading.number_formats import GENERAL, shown
+from ragstack_common.reading.number_formats import GENERAL, days, shown
 from ragstack_common.reading.office_package import whole_number
 from ragstack_common.reading.opendocument import number_styles
 from ragstack_common.reading.opendocument.package import CONTENT, STYLES, OpenDocumentPackage
@@ -25,10 +24,6 @@ from ragstack_common.reading.sheets.sheet import COLUMNS, Merged, Sheet
 
 _ROWS: Final = 1_048_576
 """Rows of a sheet."""
-
-_EPOCH: Final = datetime(1899, 12, 30)  # noqa: DTZ001 - a sheet's times have no zone
-_LEAP_DAY_THAT_WAS_NOT: Final = 61
-"""The day from which on Excel counts one more, as ``number_formats`` does."""
 
 _DURATION: Final = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d+)?)S)?)?")
 _SECONDS: Final = (86_400, 3600, 60, 1)
@@ -169,19 +164,16 @@ class _Reading:
 
 def _value(cell: Element, kind: str) -> float | None:
     """Return the number of a cell, or its days since 1899; None if it has none."""
+    if kind == "date":
+        return days(cell.get("office.date-value", ""))
+    if kind == "time":
+        found = _DURATION.fullmatch(cell.get("office.time-value", ""))
+        if found is None:
+            return None
+        parts = (float((each or "0").replace(",", ".")) for each in found.groups()[1:])
+        total = sum(part * seconds for part, seconds in zip(parts, _SECONDS, strict=True))
+        return (-total if found[1] else total) / _SECONDS[0]
     try:
-        if kind == "date":
-            moment = datetime.fromisoformat(cell.get("office.date-value", "").removesuffix("Z"))
-            days = (moment.replace(tzinfo=None) - _EPOCH).total_seconds() / _SECONDS[0]
-            days -= days < _LEAP_DAY_THAT_WAS_NOT
-            return days if days >= 0 else None
-        if kind == "time":
-            found = _DURATION.fullmatch(cell.get("office.time-value", ""))
-            if found is None:
-                return None
-            parts = (float((each or "0").replace(",", ".")) for each in found.groups()[1:])
-            total = sum(part * seconds for part, seconds in zip(parts, _SECONDS, strict=True))
-            return (-total if found[1] else total) / _SECONDS[0]
         return float(cell.get("office.value", ""))
-    except (ValueError, OverflowError):
+    except ValueError:
         return None

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 from ragstack_common.reading import drawings, formats, markdown, ole
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.markdown import Blocks
-from ragstack_common.reading.number_formats import BUILT_IN, GENERAL, shown, shown_text
+from ragstack_common.reading.number_formats import BUILT_IN, GENERAL, days, shown, shown_text
 from ragstack_common.reading.office_package import OfficePackage, local, whole_number
 from ragstack_common.reading.sheets import biff
 from ragstack_common.reading.sheets.sheet import COLUMNS, Merged, Sheet
@@ -148,7 +148,7 @@ class XlsxWorkbook:
             if kind == "b":
                 return "TRUE" if value.strip() in ("1", "true") else "FALSE"
             if kind in ("n", "d"):
-                return self._number(value, element) if kind == "n" else value.replace("T", " ")
+                return self._number(value, element) if kind == "n" else self._date(value, element)
             if kind == "s":
                 place = whole_number(value, -1)
                 written = self._strings[place] if 0 <= place < len(self._strings) else ""
@@ -161,6 +161,11 @@ class XlsxWorkbook:
             return shown(float(value), self._format(element), since_1904=self._since_1904)
         except ValueError:
             return value
+
+    def _date(self, value: str, element: ET.Element) -> str:
+        """Return a date that the strict edition writes as such."""
+        number, code = days(value.strip()), self._format(element)
+        return value.replace("T", " ") if number is None or code == GENERAL else shown(number, code)
 
     def _format(self, element: ET.Element) -> str:
         style = whole_number(element.get("s"), 0)

@@ -57,6 +57,30 @@ def test_days_of_a_workbook_can_count_from_1904() -> None:
     assert table(data)[-1] == "| 2026-07-02 |"
 
 
+@pytest.mark.parametrize(
+    ("style", "date", "text"),
+    [
+        (1, "2026-07-02", "Jul 2026"),
+        (1, "2026-07-02T10:30:00Z", "Jul 2026"),
+        (2, "2026-07-02T10:30:00", "2026-07-02 10:30"),
+        (2, "1900-02-28", "1900-02-28 00:00"),
+        (2, "1900-03-01", "1900-03-01 00:00"),
+        (0, "2026-07-02T10:30:00", "2026-07-02 10:30:00"),
+        (1, "10:30", "10:30"),
+        (1, "1850-01-01", "1850-01-01"),
+    ],
+)
+def test_dates_of_the_strict_edition_have_the_format_of_their_cell(style: int, date: str, text: str) -> None:
+    data = xlsx(
+        {"S": rows(["due"], [f'<c s="{style}" t="d"><v>{date}</v></c>'])},
+        formats=["mmm yyyy", "yyyy-mm-dd hh:mm"],
+        workbook='<workbookPr date1904="1"/>',
+        edition=STRICT,
+    )
+
+    assert table(data)[-1] == f"| {text} |"
+
+
 def test_empty_cells_are_empty_and_empty_rows_and_columns_are_left_out() -> None:
     data = xlsx({"S": rows(["a", None, "c"], [None, None, None], [1, None, None])})
 
