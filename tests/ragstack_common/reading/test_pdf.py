@@ -39,7 +39,7 @@ def test_text_outside_of_the_crop_box_is_left_out(rotation: int) -> None:
     data = pages(drawn(*parts), entries=CROP % rotation)
 
     assert text_of(data) == "Inside."
-    assert convert(data, "pdf") == ("Inside.\f", None)
+    assert convert(data, "pdf").text == "Inside.\f"
 
 
 @pytest.mark.parametrize("rotation", ROTATIONS)
