@@ -86,6 +86,7 @@ def ingestion_graphs(
             own_metric(metric, service=service, options=options)
             for metric, service in (
                 ("DocumentsSubmitted", "ingestion"),
+                ("DocumentsConverted", "converter"),
                 ("DocumentsIndexed", "receipts"),
                 ("PagesNotRead", "receipts"),
                 ("DocumentsFailed", "ingestion_status"),

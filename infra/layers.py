@@ -61,6 +61,7 @@ AWS_SERVICES: Final = frozenset(
         "sqs",
         "ssm",
         "sts",
+        "textract",
     }
 )
 """Services whose API descriptions stay in botocore; those of all others are most of its size and cold start."""

@@ -13,18 +13,17 @@ from infra.alarms import choose_topic
 from infra.constructs.console import Console
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.functions import (
-    IngestionPath,
     answers_function,
     authorizer_function,
     documents_function,
-    ingestion_functions,
     query_function,
-    reconcile_function,
     viewer_function,
 )
+from infra.constructs.ingestion_functions import ingestion_functions, reconcile_function
+from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.knowledge_base import KnowledgeBaseReference
 from infra.constructs.open_access import OpenAccess
-from infra.constructs.queues import DocumentQueue, jobs_queue, receipts_queue, status_queue
+from infra.constructs.queues import DocumentQueue, conversion_queue, jobs_queue, receipts_queue, status_queue
 from infra.constructs.retrieval_api import RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket, SnapshotBucket
 from infra.constructs.user_pool import Issuer, UserPool
@@ -120,6 +119,8 @@ class IngestionStack(Stack):
             knowledge_base=knowledge_base,
             changes=storage.changes.events,
             status=status_queue(self, dead_letters, options),
+            conversions=conversion_queue(self, "ConversionQueue", dead_letters),
+            large_conversions=conversion_queue(self, "LargeFilesQueue", dead_letters),
             receipts=receipts_queue(self, dead_letters),
             jobs=jobs_queue(self),
             dead_letters=dead_letters,
@@ -130,6 +131,8 @@ class IngestionStack(Stack):
         queues = {
             "changes": self.path.changes.queue,
             "status": self.path.status.queue,
+            "conversions": self.path.conversions.queue,
+            "large conversions": self.path.large_conversions.queue,
             "receipts": self.path.receipts.queue,
             "jobs": self.path.jobs.queue,
             "dead letters": dead_letters.queue,
@@ -144,6 +147,8 @@ class IngestionStack(Stack):
         if knowledge_base.tenants:
             CfnOutput(self, "TenantKnowledgeBases", value=knowledge_base.tenant_ids)
         CfnOutput(self, "StatusQueueUrl", value=self.path.status.queue.queue_url)
+        CfnOutput(self, "ConversionQueueUrl", value=self.path.conversions.queue.queue_url)
+        CfnOutput(self, "LargeConversionQueueUrl", value=self.path.large_conversions.queue.queue_url)
         CfnOutput(self, "ReceiptsQueueUrl", value=self.path.receipts.queue.queue_url)
         CfnOutput(self, "JobsQueueUrl", value=self.path.jobs.queue.queue_url)
 

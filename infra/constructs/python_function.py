@@ -13,7 +13,15 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge
 from infra.alarms import METRICS_NAMESPACE, watch_function
 from infra.checks import check_variables
-from infra.layers import ACCESS_FILE, common_layer, dependencies_layer, function_code, local_access_file
+from infra.layers import (
+    ACCESS_FILE,
+    VIEWER,
+    common_layer,
+    dependencies_layer,
+    extra_layer,
+    function_code,
+    local_access_file,
+)
 from infra.options import Options
 from infra.target import Target
 from ragstack_common.core.metrics import STACK
@@ -157,3 +165,8 @@ def _local_endpoints(options: Options) -> dict[str, str]:
         return {}
     names = ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
     return dict.fromkeys((f"AWS_ENDPOINT_URL_{name}" for name in names), options.bedrock_endpoint)
+
+
+def reading_layer(scope: Construct, options: Options) -> lambda_.LayerVersion:
+    """Return the layer of the packages that read files."""
+    return shared_layer(scope, "ViewerLayer", options.viewer_layer or extra_layer(VIEWER, options.target))

@@ -14,6 +14,7 @@ from infra.options import Options
 
 INGESTION_TIMEOUT_SECONDS: Final = 120
 RECEIPTS_TIMEOUT_SECONDS: Final = 300
+CONVERTER_TIMEOUT_SECONDS: Final = 480
 RECONCILE_TIMEOUT_SECONDS: Final = 900
 """The timeouts of the functions that read the queues: a message stays hidden for a multiple of them."""
 
@@ -185,6 +186,18 @@ def status_queue(scope: Construct, dead_letters: DeadLetters, options: Options) 
             "Status checks wait for an hour longer than documents are followed: the log of the function"
             " ingestion_status says what it waits for. `ragstack reconcile` checks every document"
         ),
+    )
+
+
+def conversion_queue(scope: Construct, construct_id: str, dead_letters: DeadLetters) -> WorkQueue:
+    """Create a queue of documents whose text is read from the file before it is submitted."""
+    return WorkQueue(
+        scope,
+        construct_id,
+        dead_letters=dead_letters,
+        deliveries=20,
+        hidden_seconds=VISIBILITY_PER_TIMEOUT * CONVERTER_TIMEOUT_SECONDS,
+        what_to_do="Documents wait for over an hour to be converted: the log of the function converter says why",
     )
 
 

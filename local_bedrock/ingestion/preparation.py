@@ -20,6 +20,7 @@ from local_bedrock.store.database import Database
 from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared, indexed_text
 from local_bedrock.store.resources import StoredKnowledgeBase
 from local_bedrock.store.submissions import Submission
+from ragstack_common.core.artefacts import document_of
 from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_common.reading import formats
 from ragstack_common.reading.encodings import charset_of
@@ -159,7 +160,8 @@ class Preparation:
         chosen = tuple(f"{key}: {_shown(found.attributes[key])}" for key in found.embedded)
         indexed = []
         for chunk in pieces.chunks:
-            context = (name, title, places.outline.path_at(chunk.start)) if self.with_headers else ("", None, ())
+            path = places.outline.path_at(chunk.start)
+            context = (document_of(name), title, path) if self.with_headers else ("", None, ())
             parent = None if chunk.parent is None else parents + chunk.parent
             header = contextual_headers.compose(*context, chosen)
             page, position = places.locate(chunk)

@@ -48,7 +48,7 @@ from ragstack_common.search import SearchOutcome
 from ragstack_common.search.models import Note
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.text.languages import ENGLISH
-from ragstack_common.text.positions import Position, pages_over, section_over
+from ragstack_common.text.positions import Position, is_recognized_on, pages_over, section_over
 from ragstack_common.text.words import detect_language
 
 NOTHING_FOUND: Final = "The search found nothing that is relevant enough to answer this question."
@@ -320,7 +320,16 @@ def _source(passage: NumberedPassage, verifier: AnswerVerifier, question: str) -
         location=chunk.location or {},
         context=chunk.context,
         metadata=chunk.public_metadata,
-        **dict(position.model_copy(update={"page": page, "last_page": last_page, "section": section})),
+        **dict(
+            position.model_copy(
+                update={
+                    "page": page,
+                    "last_page": last_page,
+                    "section": section,
+                    "is_recognized": is_recognized_on(chunk.metadata, page, last_page),
+                }
+            )
+        ),
         score=chunk.ranked_by.score,
         relevance=None if chunk.relevance is None else round(chunk.relevance, 4),
         cited=is_cited,

@@ -84,6 +84,8 @@ class DocumentService:
         queue_urls = {
             "events": settings.ingestion_queue_url,
             "status checks": settings.status_queue_url,
+            "conversions": settings.conversion_queue_url,
+            "large conversions": settings.large_conversion_queue_url,
             "receipts": settings.receipts_queue_url,
             "jobs": settings.jobs_queue_url,
             DEAD_LETTERS: settings.dead_letter_queue_url,

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ragstack_common.core import clients
+from ragstack_common.core.artefacts import document_of
 from ragstack_common.core.errors import InvalidDocumentError, InvalidRequestError
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.core.uris import s3_uri
@@ -107,7 +108,7 @@ class ChunkTransformation:
         return {"outputFiles": [self._file(event.bucket, file) for file in event.files]}
 
     def _file(self, bucket: str, file: Mapping[str, Any]) -> dict[str, Any]:
-        name, chunks, unchanged = _file_name(file), 0, 0
+        name, chunks, unchanged = document_of(_file_name(file)), 0, 0
         sections, tables = Sections(), TablesInChunks(is_csv=name.lower().endswith(".csv"))
         given = file.get("contentBatches")
         room = S3_VECTORS_BYTES - len(json.dumps(file.get("fileMetadata") or {}))

@@ -14,7 +14,7 @@ from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, 
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
-from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, Next, Patience, answered
+from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, OTHER_FORM, Next, Patience, answered
 from ragstack_common.registry.records import DocumentRecord, Status
 
 MIN_DELAY_SECONDS: Final = 1.0
@@ -75,8 +75,8 @@ class FollowingService:
         changes: list[tuple[RecordChange, Next]] = []
         to_compare: list[str] = []
         now = self._services.clock()
-        for uri, status in self._statuses([*followed]):
-            record, checks = followed[uri]
+        for record, status in self._statuses([record for record, _ in followed.values()]):
+            checks = followed[record.uri][1]
             after, then = self._answered(record, status, now)
             if then is Next.FOLLOW:
                 unfinished.append((record, checks + 1))
@@ -119,10 +119,11 @@ class FollowingService:
     def _answered(self, record: DocumentRecord, status: DocumentStatus, now: float) -> tuple[DocumentRecord, Next]:
         return (record, Next.FOLLOW) if status == _UNKNOWN else answered(record, status, now, self._patience)
 
-    def _statuses(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
+    def _statuses(self, records: Sequence[DocumentRecord]) -> Iterator[tuple[DocumentRecord, DocumentStatus]]:
+        by_name = {record.indexed_uri: record for record in records}
         batches = (
             (place, batch)
-            for place, in_place in self._services.knowledge_bases.grouped(uris)
+            for place, in_place in self._services.knowledge_bases.grouped(by_name)
             for batch in batched(in_place)
         )
         for place, batch in batches:
@@ -138,13 +139,14 @@ class FollowingService:
                 LOGGER.warning("the status of %d documents could not be checked: %s", len(batch), error)
                 statuses = dict.fromkeys(batch, DocumentStatus(_UNKNOWN, str(error)))
             self._services.metrics.add_metric("StatusChecks", "Count", 1)
-            yield from statuses.items()
+            for name, status in statuses.items():
+                yield by_name[name], status
 
     def _send_checks(self, records: Iterable[DocumentRecord]) -> None:
         """Requeue documents: failed ones with a delay, changed ones at once."""
         by_delay: dict[float, list[str]] = {}
         for record in records:
-            at_once = record.reason == CHANGED_MEANWHILE or record.observed.refusal is not None
+            at_once = record.reason in (CHANGED_MEANWHILE, OTHER_FORM) or record.observed.refusal is not None
             delay = 0.0 if at_once else min(MAX_DELAY_SECONDS, RETRY_SECONDS * 2 ** (record.attempts - 1))
             by_delay.setdefault(delay, []).append(record.uri)
         for delay, uris in by_delay.items():

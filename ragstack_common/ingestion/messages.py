@@ -5,6 +5,7 @@
     ingestion queue      an S3 event notification
                          {"check": ["s3://..."], "forced": true}    compare documents with the registry and act
     status queue         {"follow": [["s3://...", operation]], "checks": 2}    check the status of documents
+    conversion queues    {"convert": "s3://..."}    make its converted text
     receipts queue       {"compare": "s3://...", "operation": "...", "status": "INDEXED", ...}    compare with the index
     dead-letter queue    any of these, with its cause as the attribute Cause, or
                          {"failed": {"uri", "operation", "reason", "attempts"}}
@@ -22,6 +23,7 @@ from urllib.parse import unquote_plus
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.core.artefacts import maker_of
 from ragstack_common.core.errors import DeliveryError, InvalidDocumentError
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.telemetry import LOGGER
@@ -102,8 +104,9 @@ def read_checks(body: str) -> dict[str, EventMarks]:
             return dict.fromkeys(map(_checked_uri, message["check"]), EventMarks(forced=bool(message.get("forced"))))
         if "failed" in message:
             return {_checked_uri(message["failed"]["uri"]): EventMarks(forced=True)}
-        if "compare" in message:
-            return {_checked_uri(message["compare"]): EventMarks(forced=True)}
+        for one in ("convert", "compare"):
+            if one in message:
+                return {_checked_uri(message[one]): EventMarks(forced=True)}
         if "follow" in message:
             return {_checked_uri(uri): EventMarks(forced=True) for uri, _ in message["follow"]}
         return _read_notification(message)
@@ -133,6 +136,14 @@ def read_compare(body: str) -> Compare:
         raise _malformed(body) from None
 
 
+def read_convert(body: str) -> str:
+    """Return the document of a message of the conversion queues; raises InvalidDocumentError."""
+    try:
+        return _checked_uri(parse_json(body)["convert"])
+    except (KeyError, TypeError, ValueError):
+        raise _malformed(body) from None
+
+
 def merged(one: EventMarks, other: EventMarks) -> EventMarks:
     """Combine what two messages say about a document."""
     return EventMarks(
@@ -148,6 +159,11 @@ def check(uris: Iterable[str], *, forced: bool = True) -> str:
     With *forced* they are submitted, or deleted, even if the registry says that this was done.
     """
     return json.dumps({"check": [*uris], "forced": forced})
+
+
+def convert(uri: str) -> str:
+    """Return a message that requests the converted text of a document."""
+    return json.dumps({"convert": uri})
 
 
 def follow(records: Iterable[DocumentRecord], checks: int) -> str:
@@ -233,6 +249,8 @@ def _read_notification(notification: Mapping[str, Any]) -> dict[str, EventMarks]
         document = key.removesuffix(SIDECAR_SUFFIX)
         if not document or document.endswith("/"):
             continue  # a folder made by the console, or a sidecar without a document
+        if maker_of(key) is not None:
+            continue  # written by the conversion, which requests a check itself
         if is_program_file(document) and "ObjectCreated:" in record.get("eventName", ""):
             continue  # one that was ingested as a document is still deleted
         uri = _checked_uri(s3_uri(record["s3"]["bucket"]["name"], document))

@@ -1,18 +1,22 @@
 """Reading documents and their sidecars in the bucket."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.core.artefacts import text_of
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.objects import put_if, unchanged, unless_absent
 from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri, split_uri
+from ragstack_common.ingestion import conversions
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.sidecars import canonical_sidecar, read_sidecar, with_attribute
+from ragstack_common.reading import formats
 from ragstack_common.registry.records import Observation
+from ragstack_common.settings.ingestion import OFF
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES, MAX_SIDECAR_BYTES
 
 if TYPE_CHECKING:
@@ -32,26 +36,37 @@ class Observer:
     names compare.
     """
 
-    def __init__(self, s3: "S3Client", vector_store: str, policy: AccessPolicy | None = None) -> None:
+    def __init__(
+        self, s3: "S3Client", vector_store: str, policy: AccessPolicy | None = None, recognition: str = OFF
+    ) -> None:
         self._s3 = s3
+        self._recognition = recognition
         self._vector_store = vector_store
         self._policy = policy
 
-    def observe_while(self, has_time: Callable[[], bool], uris: Sequence[str]) -> dict[str, Observation | Exception]:
+    def observe_while(
+        self, has_time: Callable[[], bool], converted: Mapping[str, str | None]
+    ) -> dict[str, Observation | Exception]:
         """Observe documents in parallel until time runs out, the first 24 in any case.
+
+        Args:
+            has_time: Whether there is time for more.
+            converted: The documents, by URI, each with the entity tag of the version that is converted although the
+                knowledge base reads its format.
 
         Returns:
             For each document that there was time for, by URI, its observation or the error.
         """
         observed: dict[str, Observation | Exception] = {}
-        for batch in batched(uris, BATCH):
+        for batch in batched([*converted.items()], BATCH):
             if observed and not has_time():
                 break
             with ThreadPoolExecutor(min(THREADS, len(batch))) as threads:
-                observed |= zip(batch, threads.map(self._try, batch), strict=True)
+                found = threads.map(lambda each: self._try(*each), batch)
+                observed |= zip((uri for uri, _ in batch), found, strict=True)
         return observed
 
-    def observe(self, uri: str) -> Observation:
+    def observe(self, uri: str, converted: str | None = None) -> Observation:
         """Observe one document; raises InvalidDocumentError."""
         bucket, key = split_uri(uri)
         if not (bucket and key):
@@ -64,12 +79,27 @@ class Observer:
         too_large = (
             f"The document has {size / 1024**2:.1f} MB; Bedrock takes {MAX_DOCUMENT_BYTES // 1024**2} MB: divide it"
         )
-        refusal = fault_of_uri(uri) or (too_large if size > MAX_DOCUMENT_BYTES else sidecar_fault)
-        return Observation.from_head(document, refusal=refusal, **sidecar)
+        reads = formats.is_read_by_bedrock(key)
+        converts = not reads or document["ETag"] == converted
+        refusal = fault_of_uri(text_of(uri) if converts else uri)
+        refusal = refusal or (too_large if size > MAX_DOCUMENT_BYTES else sidecar_fault)
+        if not converts or refusal:
+            return Observation.from_head(document, refusal=refusal, **sidecar)
+        made = conversions.find(self._s3, bucket, key)
+        wanted = conversions.Inputs.wanted(document["ETag"], sidecar.get("sidecar_etag"), self._recognition)
+        conversion = made.conversion if made is not None and made.inputs.serve(wanted) else None
+        return Observation.from_head(
+            document,
+            # The knowledge base reads its format: what it read before is better than nothing.
+            refusal=conversion.refusal if conversion is not None and not reads else None,
+            conversion=conversion,
+            needs_conversion=conversion is None,
+            **sidecar,
+        )
 
-    def _try(self, uri: str) -> Observation | Exception:
+    def _try(self, uri: str, converted: str | None) -> Observation | Exception:
         try:
-            return self.observe(uri)
+            return self.observe(uri, converted)
         except (ClientError, BotoCoreError, InvalidDocumentError) as error:
             return error
 

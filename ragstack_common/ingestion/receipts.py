@@ -6,12 +6,13 @@ the document is INDEXED, PARTIALLY_INDEXED or FAILED by what was found.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from botocore.exceptions import ClientError
 
 from ragstack_common.access.tenants import KnowledgeBaseIds
+from ragstack_common.core.artefacts import WORDS_SUFFIX
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.core.uris import SIDECAR_SUFFIX, split_uri
@@ -23,6 +24,7 @@ from ragstack_common.reading.census.comparison import Comparison, PartFound
 from ragstack_common.reading.census.parts import Census
 from ragstack_common.reading.encodings import charset_of
 from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.ocr.words import RecognizedPage, read_pages
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.lifecycle import CHANGED_MEANWHILE, OUTCOMES, Next, compared, put_back
@@ -38,6 +40,7 @@ from ragstack_common.registry.receipts import (
     Recognized,
 )
 from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_common.settings.ingestion import OFF
 from ragstack_common.settings.names import SOURCE_URI_KEY
 
 if TYPE_CHECKING:
@@ -71,9 +74,9 @@ PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
 
 _CHANGED: Final = frozenset({"404", "412", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
 
-Counts = Callable[[bytes, str, str | None, str | None], Census]
-"""Counts what a file has, given its format, the charset of its object, and the column of the text if the rows of a CSV
-file are records; raises UnreadableDocument."""
+Counts = Callable[[bytes, str, str | None, str | None, Sequence[RecognizedPage]], Census]
+"""Counts what a file has, given its format, the charset of its object, the column of the text if the rows of a CSV file
+are records, and the pages that were recognized; raises UnreadableDocument."""
 
 
 @dataclass
@@ -84,6 +87,7 @@ class _Work:
         comparison: None before it was counted, or if it cannot be.
         unreadable: Why it cannot be counted.
         pages: Pages on which chunks begin.
+        is_convertible: Whether its converted text may have more than the knowledge base's parser reads.
     """
 
     message: QueueMessage
@@ -92,6 +96,7 @@ class _Work:
     comparison: Comparison | None = None
     unreadable: str | None = None
     pages: set[int] = field(default_factory=set)
+    is_convertible: bool = False
 
     @property
     def is_current(self) -> bool:
@@ -196,7 +201,10 @@ class ReceiptService:
         if receipt is None:
             return put_back(record, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
         later = self._wait(receipt, answer)
-        return compared(record, answer, receipt, now) if later is None else later
+        if later is not None:
+            return later
+        converts = work.is_convertible and (receipt.lacks_words or self._recognition != OFF)
+        return compared(record, answer, receipt, now, converts=converts)
 
     def _repeat(self, record: DocumentRecord) -> None:
         """Send again what follows a state: the invocation that wrote it may have been killed before it did."""
@@ -228,7 +236,7 @@ class ReceiptService:
                 self._count(work)
                 if work.comparison is not None and work.is_searchable:
                     place = self._services.knowledge_bases.of_uri(work.record.uri)
-                    together.setdefault(place, {})[work.record.uri] = work
+                    together.setdefault(place, {})[work.record.indexed_uri] = work
         for place, by_uri in together.items():
             query = next(iter(by_uri.values())).comparison
             assert query is not None
@@ -241,7 +249,7 @@ class ReceiptService:
     def _count(self, work: _Work) -> None:
         """Count what the file of a document has. The comparison stays None if the object changed."""
         try:
-            census = self._census(work.record)
+            census = self._census(work)
         except UnreadableDocument as error:
             work.unreadable = str(error)
         else:
@@ -253,28 +261,49 @@ class ReceiptService:
             self._count(work)
         place, now = self._services.knowledge_bases.of_uri(work.record.uri), self._services.clock()
         if work.unreadable is not None:
-            found = self._lookup(place, [work.record.uri], ANY_TEXT) if work.is_searchable else []
+            found = self._lookup(place, [work.record.indexed_uri], ANY_TEXT) if work.is_searchable else []
             chunks = sum(1 for each in found if each.text.strip())
-            return Receipt(now, READERS, chunks, unreadable=work.unreadable)
+            return Receipt(now, READERS, chunks, unreadable=work.unreadable, recognition=self._recognition)
         if work.comparison is None:
             return None
         if work.is_searchable:
             self._look_up(work.comparison, place, work)
-        return to_receipt(work.comparison, work.pages, now)
+        return replace(to_receipt(work.comparison, work.pages, now), recognition=self._recognition)
 
-    def _census(self, record: DocumentRecord) -> Census | None:
+    @property
+    def _recognition(self) -> str:
+        return self._services.settings.recognition
+
+    def _census(self, work: _Work) -> Census | None:
+        record = work.record
         bucket, key = split_uri(record.uri)
-        file_format = formats.of_name(key)
+        file_format = formats.of_name(key) if not record.is_converted else None
         try:
             answer = self._s3.get_object(Bucket=bucket, Key=key, IfMatch=record.observed.etag or "")
-            data, column = answer["Body"].read(), self._column(record, file_format)
+            data = answer["Body"].read()
+            column = self._column(record, file_format)
         except ClientError as error:
             if error.response["Error"]["Code"] in _CHANGED:
                 return None
             raise
-        return self._counts(data, file_format, charset_of(answer.get("ContentType")), column)
+        content = formats.of_content(data, key)
+        work.is_convertible = content != file_format or content in formats.UNREADABLE_HERE
+        recognized = self._recognized(record)
+        census = self._counts(data, file_format or content, charset_of(answer.get("ContentType")), column, recognized)
+        # Plain text is converted for its encoding alone; rows that are records are divided by the knowledge base.
+        work.is_convertible = column is None and (content not in formats.READ_DIRECTLY or not data.isascii())
+        return census
 
-    def _column(self, record: DocumentRecord, file_format: str) -> str | None:
+    def _recognized(self, record: DocumentRecord) -> tuple[RecognizedPage, ...]:
+        """Return the pages of a document that were recognized when it was converted."""
+        conversion = record.observed.conversion
+        if conversion is None or not conversion.has_words:
+            return ()
+        bucket, key = split_uri(record.uri)
+        answer = self._s3.get_object(Bucket=bucket, Key=key + WORDS_SUFFIX)
+        return read_pages(answer["Body"].read())
+
+    def _column(self, record: DocumentRecord, file_format: str | None) -> str | None:
         """Return the column with the text if the rows of a CSV file are records."""
         if file_format != "csv" or record.observed.sidecar_etag is None:
             return None
@@ -292,7 +321,7 @@ class ReceiptService:
         for _ in range(MAX_LOOKUPS):
             if query is None:
                 return
-            found = self._lookup(place, [work.record.uri], query)
+            found = self._lookup(place, [work.record.indexed_uri], query)
             fruitless = 0 if comparison.add(each.text for each in found) else fruitless + 1
             work.pages.update(*(each.pages for each in found))
             query = comparison.next_query(QUERY_CHARACTERS)

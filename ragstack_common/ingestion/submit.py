@@ -13,9 +13,11 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from ragstack_common.access.tenants import KnowledgeBaseIds
+from ragstack_common.core.artefacts import document_of
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri
+from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri, split_uri
+from ragstack_common.ingestion import conversions
 from ragstack_common.ingestion.bedrock_agent import (
     batched,
     delete_documents_with_retry,
@@ -28,6 +30,7 @@ from ragstack_common.ingestion.messages import (
     DeadLetter,
     QueueMessage,
     check,
+    convert,
     follow,
     merged,
     read_checks,
@@ -35,6 +38,7 @@ from ragstack_common.ingestion.messages import (
 from ragstack_common.ingestion.outcomes import may_be_unannounced
 from ragstack_common.ingestion.requests import identifier_key, s3_document
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
+from ragstack_common.reading import formats
 from ragstack_common.registry import lifecycle as life
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
@@ -54,6 +58,10 @@ FULL_CALL_DELAY: Final = 2.0
 """Multiplies the delay before the first status check of documents that fill a call: each check that comes too early
 wastes one of five calls a second. With 2 s of indexing and a delay of 1 s, 1,000 documents then take 1.16 times the
 least number of calls instead of 1.7 times. Source: benchmarks/ingestion.py."""
+
+
+LARGE_BYTES: Final = 1024 * 1024
+"""Bytes of documents whose conversion may take more than seconds."""
 
 
 class Retry(IntEnum):
@@ -194,7 +202,7 @@ class _Invocation:
                 problem = Problem("A synchronisation of the whole data source is running", Retry.WAIT, wait)
                 self.problems = dict.fromkeys(self._marks, problem)
                 return
-            self._records.update(self._services.registry.read(self._marks))
+            self._records.update({uri: _named(r) for uri, r in self._services.registry.read(self._marks).items()})
             known = {uri for uri, record in self._records.items() if life.is_known(record, self._marks[uri])}
             ended = (Status.FAILED, Status.DELETED)
             self._try_to_announce(
@@ -237,6 +245,8 @@ class _Invocation:
         """Observe documents, and take the next step of each."""
         observed = self._observe(uris)
         notes: list[RecordChange] = []
+        converting: list[RecordChange] = []
+        repeated: set[str] = set()
         endings: list[RecordChange] = []
         claims: list[RecordChange] = []
         now = self._services.clock()
@@ -246,6 +256,12 @@ class _Invocation:
             step = _step(before, observation, marks, now)
             if step is Step.LATER:
                 self.problems[uri] = _CLAIMED
+            elif not observation.is_present and not self._clean(before, marks):
+                continue
+            elif step is Step.CONVERT:
+                if life.is_converting(before, observation):
+                    repeated.add(uri)
+                converting.append(RecordChange(before, life.converting(before, observation, marks, now)))
             elif step is Step.NOTE:
                 notes.append(RecordChange(before, life.noted(before, observation, marks, now)))
             elif step is Step.FAIL:
@@ -263,6 +279,9 @@ class _Invocation:
         self.problems |= {change.after.uri: _OUT_OF_TIME for change in claims[limit:]}
         endings, claims = self._after_announcing(endings, now), self._after_announcing(claims[:limit], now)
         self._follow_again(self._write(notes))
+        written = self._write(converting)
+        self._convert([record for record in written if record.uri not in repeated])
+        self._convert([record for record in written if record.uri in repeated], WAITING_SECONDS)
         self._try_to_announce(self._write(endings))
         claimed = self._write(claims)
         self._claimed = {record.uri for record in claimed}
@@ -271,7 +290,8 @@ class _Invocation:
     def _observe(self, uris: Sequence[str]) -> dict[str, Observation]:
         """Observe documents for at most half of the time; the rest is for the calls."""
         end = (self._services.clock() + self._last_call) / 2
-        looked_at = self._services.observer.observe_while(lambda: self._services.clock() < end, uris)
+        converted = {uri: self._records[uri].convert for uri in uris}
+        looked_at = self._services.observer.observe_while(lambda: self._services.clock() < end, converted)
         self.problems |= {uri: _OUT_OF_TIME for uri in uris if uri not in looked_at}
         self.problems |= {uri: _to_problem(found) for uri, found in looked_at.items() if isinstance(found, Exception)}
         return {uri: found for uri, found in looked_at.items() if isinstance(found, Observation)}
@@ -294,6 +314,33 @@ class _Invocation:
             except CALL_ERRORS as error:
                 # The other documents continue.
                 self.problems |= {record.uri: _to_problem(error) for record in batch}
+
+    def _clean(self, record: DocumentRecord, marks: EventMarks) -> bool:
+        """Delete what was made of a document that is gone from the bucket; False if that failed."""
+        if record.is_converted or record.convert or marks.forced:
+            try:
+                conversions.remove(self._services.s3, *split_uri(record.uri))
+            except CALL_ERRORS as error:
+                self.problems[record.uri] = _to_problem(error)
+                return False
+        return True
+
+    def _convert(self, records: Sequence[DocumentRecord], delay_seconds: float = 0.0) -> None:
+        """Request the converted text of documents; those that take long do not wait in front of others.
+
+        A repeated request waits: it may be one of many, or the functions are of different versions for a moment, and
+        do not agree on what is up to date.
+        """
+        for queue, is_large in (
+            (self._services.conversion_queue, False),
+            (self._services.large_conversion_queue, True),
+        ):
+            chosen = [record for record in records if takes_long(record) is is_large]
+            try:
+                if chosen:
+                    queue.send([convert(record.uri) for record in chosen], delay_seconds)
+            except CALL_ERRORS as error:
+                self.problems |= {record.uri: _to_problem(error) for record in chosen}
 
     def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
         settings = self._services.settings
@@ -344,18 +391,21 @@ class _Invocation:
         }
         try:
             if kind is OperationKind.DELETE:
-                details = delete_documents_with_retry(s3_uris=[record.uri for record in records], **parameters)
+                details = delete_documents_with_retry(s3_uris=[record.indexed_uri for record in records], **parameters)
             else:
                 documents = []
                 for record in records:
-                    sidecar = record.uri + SIDECAR_SUFFIX if record.observed.sidecar_etag else None
-                    documents.append(s3_document(record.uri, place.data_source_id, sidecar))
+                    if record.is_converted:
+                        bucket, key = split_uri(record.uri)
+                        conversions.give_sidecar(self._services.s3, bucket, key, record.observed.sidecar_etag)
+                    sidecar = record.indexed_uri + SIDECAR_SUFFIX if record.observed.sidecar_etag else None
+                    documents.append(s3_document(record.indexed_uri, place.data_source_id, sidecar))
                 details = ingest_documents_with_retry(documents=documents, find_sidecars=False, **parameters)[
                     "documentDetails"
                 ]
         except CALL_ERRORS as error:
             return {record.uri: _to_call_problem(error) for record in records}
-        return {identifier_key(detail["identifier"]): _answer(detail) for detail in details}
+        return {document_of(identifier_key(detail["identifier"])): _answer(detail) for detail in details}
 
     def _settle(
         self, records: Sequence[DocumentRecord], answers: Mapping[str, DocumentStatus | Problem], delay: float
@@ -408,9 +458,20 @@ class _Invocation:
                 self.problems.setdefault(record.uri, _to_problem(error))
 
 
+def _named(record: DocumentRecord) -> DocumentRecord:
+    """Return the record of a document with the name by which the knowledge base can know it."""
+    return record if formats.is_read_by_bedrock(record.uri) else replace(record, is_converted=True)
+
+
+def takes_long(record: DocumentRecord) -> bool:
+    """Whether the conversion of a document may take long: it is large, or its text must be recognized in pictures."""
+    of_bedrock = record.convert is not None
+    return record.observed.size > LARGE_BYTES or of_bedrock or formats.is_image(record.uri)
+
+
 def _step(record: DocumentRecord, observed: Observation, marks: EventMarks, now: float) -> Step:
     step = life.step_for(record, observed, marks, now)
-    if step is Step.DELETE and fault_of_uri(record.uri):
+    if step is Step.DELETE and fault_of_uri(record.indexed_uri):
         # The service refuses this URI in every call, so it cannot have the document.
         return Step.FAIL if observed.is_present else Step.FORGET
     return step

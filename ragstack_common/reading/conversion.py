@@ -67,6 +67,8 @@ def convert(
         MemoryError: The limits do not allow the memory that the file needs.
         UnreadableDocument: The file is damaged, protected or hostile.
     """
+    if file_format in formats.IMAGES:
+        raise UnreadableDocument("It is a picture, whose text is read by recognition (OCR) alone.")
     read = _READERS[file_format]()
     try:
         with limits or nullcontext():

@@ -149,9 +149,32 @@ def is_supported(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in MEDIA_TYPES
 
 
+def may_be_read(name: str) -> bool:
+    """Whether a file may have a supported format: it has the extension of one, or none, so that its content decides."""
+    suffix = PurePosixPath(name).suffix.lower()
+    return suffix in MEDIA_TYPES or not suffix
+
+
+def is_read_by_bedrock(name: str) -> bool:
+    """Whether Bedrock's default parser takes files with such a name; others are converted first."""
+    return PurePosixPath(name).suffix.lower() in BEDROCK_SUFFIXES
+
+
+def is_image(name: str) -> bool:
+    """Whether a file is a picture, by its extension."""
+    suffix = PurePosixPath(name).suffix.lower()
+    return suffix in MEDIA_TYPES and _OF_SUFFIX[suffix].name in IMAGES
+
+
+def has_sheets(name: str) -> bool:
+    """Whether a file is a workbook, by its extension."""
+    suffix = PurePosixPath(name).suffix.lower()
+    return suffix in MEDIA_TYPES and _OF_SUFFIX[suffix].name in WITH_SHEETS
+
+
 def media_type(name: str) -> str:
-    """Return the media type of a supported file."""
-    return MEDIA_TYPES[PurePosixPath(name).suffix.lower()]
+    """Return the media type of a file with a supported extension, or without one."""
+    return MEDIA_TYPES.get(PurePosixPath(name).suffix.lower(), "application/octet-stream")
 
 
 def of_name(name: str) -> str:

@@ -3,7 +3,7 @@
 The process has limits of memory, and the caller a limit of time: a file of 600 bytes can need gigabytes. Messages and
 answers are JSON, followed by the file if the process does not have it open::
 
-    {"name": ..., "format": "pdf", "page": 2, "texts": [...], "passage": ..., "starts": [...]} <line end> <file>
+    {"name": "URI#version", "format": "pdf" or null, "page": 2, "texts": [...], ...} <line end> <file>
     {"wanted": true}                        send it again with the file, and the charset of its Content-Type, and with
                                             its recognized pages, if it has some: "recognized", as ocr/words writes them
     {"refused": "cannot be shown because"}  or {"invalid": "page: the document has 2 pages"}
@@ -53,7 +53,8 @@ class OpenDocuments:
         recognized = [RecognizedPage.from_json(page) for page in request.pop("recognized", ())]
         try:
             if name not in self._kept and has_file:
-                self._kept[name] = _open(data, file_format, charset, recognized, self._memory_limit)
+                known = file_format or formats.of_content(data, name.rpartition("#")[0])
+                self._kept[name] = _open(data, known, charset, recognized, self._memory_limit)
             opened = self._opened(name)
             if opened is None:
                 return json.dumps({"wanted": True}).encode()

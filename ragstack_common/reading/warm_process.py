@@ -42,10 +42,11 @@ class WarmProcess:
     Args:
         module: Its name.
         arguments: For it, after the numbers of its two pipes.
+        folders: More folders of packages, after those of this process.
     """
 
-    def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
-        self._module, self._arguments = module, arguments
+    def __init__(self, module: str, arguments: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
+        self._module, self._arguments, self._folders = module, arguments, folders
         self._lock = threading.Lock()
         self._running: _Running | None = None
 
@@ -94,21 +95,21 @@ class WarmProcess:
             self._running.end()
             self._running = None
         if self._running is None:
-            self._running = _Running(self._module, self._arguments)
+            self._running = _Running(self._module, self._arguments, self._folders)
         return self._running
 
 
 class _Running:
     """The process, and the ends of its pipes."""
 
-    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+    def __init__(self, module: str, arguments: Sequence[str], folders: Sequence[str]) -> None:
         theirs, self.messages = Pipe(duplex=False)
         self.answers, answering = Pipe(duplex=False)
         environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         descriptors = (theirs.fileno(), answering.fileno())
         self.process = subprocess.Popen(  # noqa: S603 - this interpreter, and arguments of our own
             [sys.executable, "-P", "-m", module, *map(str, descriptors), *arguments],
-            env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**environment, "PYTHONPATH": os.pathsep.join([*sys.path, *folders])},
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
         )

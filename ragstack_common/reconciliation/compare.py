@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple
 
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.tenants import KnowledgeBaseIds, KnowledgeBases
+from ragstack_common.core.artefacts import document_of, is_converted
 from ragstack_common.core.uris import fault_of_uri, is_program_file, s3_uri
 from ragstack_common.registry.lifecycle import OUTCOMES
 from ragstack_common.registry.receipts import READERS
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
-from ragstack_common.settings.ingestion import ReconcileSettings
+from ragstack_common.settings.ingestion import OFF, ReconcileSettings
 
 CLOCK_SECONDS: Final = 10.0
 """Tolerance for clock skew between functions, and for the duration of a write."""
@@ -30,6 +31,7 @@ OUT_OF_REACH: Final = "out_of_reach"
 synchronisation, after the object was deleted, removes it."""
 
 _FOUND: Final = frozenset(status for status, outcome in OUTCOMES.items() if outcome in SEARCHABLE)
+_REFUSED: Final = frozenset(status for status, outcome in OUTCOMES.items() if outcome is Status.FAILED)
 _FINAL: Final = frozenset({*OUTCOMES, "NOT_FOUND"})
 
 
@@ -56,14 +58,18 @@ class Difference(StrEnum):
     LABEL = "label"
     """The access file gives it another access label than the one that it has."""
     READ_BEFORE = "read_before"
-    """An earlier version of RAGStack read it, or it was never compared with its file. It is read again; that is no
-    fault, and counts as no difference in the metric."""
+    """An earlier version of RAGStack read it, or other settings of its readers, or it was never compared with its file.
+    It is read again; that is no fault, and counts as no difference in the metric."""
+    CONVERTED_TEXT = "converted_text"
+    """Its converted text is not in the bucket, or not the one that was indexed; or there is the text of a document that
+    is not in the bucket."""
     STUCK = "stuck"
     """It is on its way, but no function continues; or its record in the registry is not valid."""
 
 
 FORCED: Final = frozenset(
     {
+        Difference.CONVERTED_TEXT,
         Difference.UNKNOWN_IN_KNOWLEDGE_BASE,
         Difference.NOT_SEARCHABLE,
         Difference.READ_BEFORE,
@@ -104,21 +110,40 @@ class Tally:
         }
 
 
+class ObjectKind(Enum):
+    """What an object of the bucket is."""
+
+    DOCUMENT = 0
+    SIDECAR = 1
+    TEXT = 2
+    """The converted text of a document."""
+    OTHER = 3
+    """Something else that was made of a document."""
+
+
 class BucketObject(NamedTuple):
-    """An object of the bucket. A sidecar has the URI of its document."""
+    """An object of the bucket. All but documents have the URI of their document."""
 
     uri: str
     etag: str
     modified_at: float
-    is_sidecar: bool
+    kind: ObjectKind
 
 
 class IndexedDocument(NamedTuple):
-    """A document of the knowledge base, with its status and the time of that status in seconds since 1970."""
+    """A document of the knowledge base, with its status and the time of that status in seconds since 1970.
 
-    uri: str
+    *name* is the URI by which the knowledge base knows it.
+    """
+
+    name: str
     status: str
     updated_at: float
+
+    @property
+    def uri(self) -> str:
+        """The URI of the document."""
+        return document_of(self.name)
 
 
 class Candidate(NamedTuple):
@@ -153,8 +178,12 @@ class _Known:
     state: _State = _State.UNKNOWN
     etag: str | None = None
     sidecar_etag: str | None = None
+    is_converted: bool = False
+    text_etag: str | None = None
     in_bucket: bool = False
     sidecar_in_bucket: bool = False
+    text_in_bucket: str | None = None
+    made_at: float = 0.0
     in_knowledge_base: bool = False
 
 
@@ -200,10 +229,16 @@ class Comparison:
                 if state is not _State.MOVING and self._has_other_label(record):
                     yield Candidate(Difference.LABEL, record.uri)
                     state = _State.MOVING
-                elif state is not _State.MOVING and _was_read_before(record):
+                elif state is not _State.MOVING and self._was_read_before(record):
                     yield Candidate(Difference.READ_BEFORE, record.uri)
                     state = _State.MOVING
-                self._known[record.uri] = _Known(state, _plain(observed.etag), _plain(observed.sidecar_etag))
+                self._known[record.uri] = _Known(
+                    state,
+                    _plain(observed.etag),
+                    _plain(observed.sidecar_etag),
+                    record.is_converted,
+                    _plain(observed.conversion.etag) if observed.conversion and record.is_converted else None,
+                )
             else:
                 self._known[record.uri] = _Known(_State.MOVING)
                 if self._is_stuck(record):
@@ -212,22 +247,31 @@ class Comparison:
     def bucket(self, objects: Iterable[BucketObject]) -> Iterator[Candidate]:
         """Note what is in the bucket; yield what the registry does not know, or knows in another version."""
         for each in objects:
-            kind = self._sidecar(each) if each.is_sidecar else self._object(each)
+            if each.kind in (ObjectKind.TEXT, ObjectKind.OTHER):
+                known = self._known.setdefault(each.uri, _Known())
+                known.made_at = max(known.made_at, each.modified_at)
+                if each.kind is ObjectKind.TEXT:
+                    known.text_in_bucket = _plain(each.etag)
+                continue
+            kind = self._sidecar(each) if each.kind is ObjectKind.SIDECAR else self._object(each)
             if kind is not None:
                 self._known[each.uri].state = _State.MOVING
                 if each.modified_at < self._settled_before:
                     yield Candidate(kind, each.uri)
 
     def strays(self, documents: Iterable[IndexedDocument], place: KnowledgeBaseIds) -> list[str]:
-        """Return the documents of the bucket that a knowledge base should not have, and has not received just now."""
+        """Return the names that a knowledge base should not have for documents, and has not received just now.
+
+        They are documents of other tenants, and those that it has both as a file and as converted text.
+        """
         return [
-            each.uri
+            each.name
             for each in documents
             if each.uri.startswith(self._prefix)
-            and self._knowledge_bases.of_uri(each.uri) != place
+            and (self._knowledge_bases.of_uri(each.uri) != place or self._has_other_form(each))
             and each.status in OUTCOMES
             and each.updated_at < self._settled_before
-            and not fault_of_uri(each.uri)
+            and not fault_of_uri(each.name)
         ]
 
     def knowledge_base(self, documents: Iterable[IndexedDocument], place: KnowledgeBaseIds) -> Iterator[Candidate]:
@@ -235,24 +279,30 @@ class Comparison:
         for each in documents:
             if not each.uri.startswith(self._prefix):
                 self.elsewhere += 1
-            elif fault_of_uri(each.uri):
+            elif fault_of_uri(each.name):
                 if each.status in _FOUND:
-                    self.out_of_reach.add(OUT_OF_REACH, each.uri)
-            elif self._knowledge_bases.of_uri(each.uri) != place:
+                    self.out_of_reach.add(OUT_OF_REACH, each.name)
+            elif self._knowledge_bases.of_uri(each.uri) != place or self._has_other_form(each):
                 continue
             elif (kind := self._indexed(each)) is not None:
                 self._known.setdefault(each.uri, _Known()).state = _State.MOVING
                 yield Candidate(kind, each.uri)
 
     def absent_from_bucket(self) -> Iterator[Candidate]:
-        """Yield documents whose object or sidecar is not in the bucket, once all of the bucket was read."""
+        """Yield documents whose object, sidecar or converted text is not in the bucket, once all of it was read."""
         for uri, known in self._known.items():
+            if known.made_at and not known.in_bucket and known.state in (_State.UNKNOWN, _State.DELETED):
+                if known.made_at < self._settled_before:
+                    yield Candidate(Difference.CONVERTED_TEXT, uri)
+                continue
             if known.state not in (_State.SEARCHABLE, _State.FAILED):
                 continue
             if not known.in_bucket:
                 kind = Difference.NOT_IN_BUCKET
             elif known.sidecar_etag is not None and not known.sidecar_in_bucket:
                 kind = Difference.CONTENT
+            elif known.text_etag not in (None, known.text_in_bucket):
+                kind = Difference.CONVERTED_TEXT
             else:
                 continue
             known.state = _State.MOVING
@@ -267,6 +317,28 @@ class Comparison:
     def is_new(self, updated_at: float) -> bool:
         """Whether a record was written since the comparison began, so that it cannot be compared."""
         return updated_at >= self._started_at - CLOCK_SECONDS
+
+    def _has_other_form(self, each: IndexedDocument) -> bool:
+        """Whether it is the file of a document that is indexed as converted text, or the other way round."""
+        known = self._known.get(each.uri)
+        if known is None or known.state not in (_State.SEARCHABLE, _State.FAILED):
+            return False
+        return known.is_converted is not is_converted(each.name)
+
+    def _was_read_before(self, record: DocumentRecord) -> bool:
+        """Whether this version with its settings may read more of a document, or has not compared it with its file."""
+        observed, receipt = record.observed, record.receipt
+        if record.status is Status.DELETED:
+            return False
+        recognition = self._settings.recognition
+        if observed.conversion is not None and observed.conversion.recognition not in (None, recognition):
+            return True
+        if receipt is None:
+            # The knowledge base refused it before its receipt said why, or before files of its format were converted.
+            was_refused = record.status is Status.FAILED and record.knowledge_base_status in _REFUSED
+            return record.status in SEARCHABLE or (was_refused and observed.conversion is None)
+        recognizes = recognition not in (OFF, receipt.recognition)
+        return receipt.readers < READERS or (recognizes and receipt.lacks_recognition)
 
     def _has_other_label(self, record: DocumentRecord) -> bool:
         if self._policy is None or not record.observed.is_present:
@@ -317,13 +389,6 @@ class Comparison:
         """Whether the knowledge base is working on a document, and not for too long."""
         given_up_before = self._started_at - self._settings.give_up_seconds - self._settings.stuck_seconds
         return each.status not in _FINAL and each.updated_at > given_up_before
-
-
-def _was_read_before(record: DocumentRecord) -> bool:
-    """Whether this version of RAGStack may read more of a document, or has not compared it with its file."""
-    if record.receipt is None:
-        return record.status in SEARCHABLE
-    return record.receipt.readers < READERS and record.status is not Status.DELETED
 
 
 def _plain(etag: str | None) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.tenants import KnowledgeBaseIds, KnowledgeBases
+from ragstack_common.core.artefacts import is_converted, maker_of
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.retry import Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
@@ -23,6 +24,7 @@ from ragstack_common.reconciliation.compare import (
     Comparison,
     Difference,
     IndexedDocument,
+    ObjectKind,
     Tally,
 )
 from ragstack_common.registry.catalogue import Catalogue, Place, count_again
@@ -190,8 +192,8 @@ class _Run:
     def _remove(self, strays: list[str], place: KnowledgeBaseIds) -> None:
         """Delete documents from a knowledge base that is not theirs; ingestion never looks for them there."""
         if strays:
-            for uri in strays:
-                self.differences.add(Difference.OTHER_KNOWLEDGE_BASE, uri)
+            for name in strays:
+                self.differences.add(Difference.OTHER_KNOWLEDGE_BASE, name)
             for batch in batched(strays):
                 self._check_time()
                 delete_documents_with_retry(*place, batch, client=self.of.agent, sleep=self.of.sleep)
@@ -221,7 +223,7 @@ class _Run:
 
 
 def bucket_pages(s3: "S3Client", bucket: str) -> Iterator[list[BucketObject]]:
-    """List documents and sidecars, without the placeholders that the console creates for folders."""
+    """List documents, and what belongs to them, without the placeholders that the console creates for folders."""
     pages = s3.get_paginator("list_objects_v2").paginate(
         Bucket=bucket, PaginationConfig={"PageSize": DOCUMENTS_PER_PAGE}
     )
@@ -229,11 +231,20 @@ def bucket_pages(s3: "S3Client", bucket: str) -> Iterator[list[BucketObject]]:
         found = []
         for entry in page.get("Contents", ()):
             key = entry["Key"]
-            document = key.removesuffix(SIDECAR_SUFFIX)
+            document, kind = _named(key)
             if document and not document.endswith("/"):
                 modified_at = entry["LastModified"].timestamp()
-                found.append(BucketObject(s3_uri(bucket, document), entry["ETag"], modified_at, document != key))
+                found.append(BucketObject(s3_uri(bucket, document), entry["ETag"], modified_at, kind))
         yield found
+
+
+def _named(key: str) -> tuple[str, ObjectKind]:
+    """Return the key of the document that an object is or belongs to, and what the object is."""
+    maker = maker_of(key)
+    if maker is not None:
+        return maker, ObjectKind.TEXT if is_converted(key) else ObjectKind.OTHER
+    document = key.removesuffix(SIDECAR_SUFFIX)
+    return document, ObjectKind.DOCUMENT if document == key else ObjectKind.SIDECAR
 
 
 def knowledge_base_pages(

@@ -5,7 +5,8 @@
                    ┌──────────────── must be checked again ─────────────────┐
                    ▼                                                        │
     event ──►  WAITING ──►  SUBMITTING ──►  INDEXING ──►  INDEXED, PARTIALLY_INDEXED, FAILED
-                   │                     (then compared)
+             (converted)                 (then compared)
+                   │
                    └─────►  DELETING  ──►  DELETED; FAILED if it is in the bucket but must not be searchable as it is
 
 The next step follows from what the bucket holds and from the document's record, never from the kind of event. A
@@ -46,6 +47,9 @@ OUTCOMES: Final[Mapping[str, Status]] = {
 }
 """The document's status for each final status of the service. Source: bedrock-agent, shape DocumentStatus."""
 
+CONVERTING: Final = "Its text is being read from the file"
+READS_MORE: Final = "The knowledge base did not read all of it: its text is converted first"
+OTHER_FORM: Final = "It is indexed again in another form"
 CHANGED_MEANWHILE: Final = "The document changed while it was being processed"
 
 _TRANSIENT: Final = re.compile(
@@ -62,9 +66,12 @@ class Step(Enum):
     """Record the events; the state stays."""
     LATER = "later"
     """Another function is calling the knowledge base about it."""
+    CONVERT = "convert"
+    """Its converted text must be made before it is submitted."""
     INGEST = "ingest"
     DELETE = "delete"
-    """Remove it from the knowledge base: it is gone from the bucket, or must not be searchable as it is."""
+    """Remove it from the knowledge base: it is gone from the bucket, must not be searchable as it is, or is indexed as
+    a file and will be as converted text, or the other way round."""
     FAIL = "fail"
     """It cannot be submitted, and the knowledge base does not have it."""
     FORGET = "forget"
@@ -156,6 +163,10 @@ def step_for(record: DocumentRecord, observed: Observation, marks: EventMarks, n
         if record.in_knowledge_base or marks.forced:
             return Step.DELETE
         return Step.NOTE if is_settled else Step.FAIL
+    if observed.needs_conversion:
+        return Step.CONVERT
+    if record.in_knowledge_base and record.is_converted is not observed.is_converted:
+        return Step.DELETE
     return Step.NOTE if is_settled and not marks.forced else Step.INGEST
 
 
@@ -169,6 +180,25 @@ def noted(record: DocumentRecord, observed: Observation, marks: EventMarks, now:
         again=record.is_followed and (record.again or not same),
         updated_at=now,
     )
+
+
+def is_converting(record: DocumentRecord, observed: Observation) -> bool:
+    """Whether the converted text of this version was requested before."""
+    waits = record.status is Status.WAITING and record.reason == CONVERTING
+    return waits and record.observed.is_the_same_as(observed)
+
+
+def converting(record: DocumentRecord, observed: Observation, marks: EventMarks, now: float) -> DocumentRecord:
+    """Wait for the document's converted text."""
+    after = replace(
+        _unclaimed(_with_events(record, marks)),
+        observed=observed,
+        label=observed.label,
+        again=False,
+        received_at=record.received_at if record.reason == READS_MORE else now,
+        expires_at=None,
+    )
+    return become(after, Status.WAITING, CONVERTING, now)
 
 
 def claimed(
@@ -187,8 +217,9 @@ def claimed(
         again=False,
         attempts=record.attempts + is_repeated if continues else 1,
         in_knowledge_base=record.in_knowledge_base or ingests or not observed.is_present,
+        is_converted=observed.is_converted if ingests else record.is_converted,
         receipt=None if ingests else record.receipt,
-        received_at=record.received_at if continues else now,
+        received_at=record.received_at if continues or record.reason in (CONVERTING, OTHER_FORM) else now,
         expires_at=None,
     )
     return become(after, Status.SUBMITTING if ingests else Status.DELETING, observed.refusal, now)
@@ -243,6 +274,7 @@ def forgotten(record: DocumentRecord, now: float, marks: EventMarks | None = Non
         receipt=None,
         counted=(),
         in_knowledge_base=False,
+        convert=None,
         expires_at=now + TOMBSTONE_SECONDS,
     )
     return become(after, Status.DELETED, None, now)
@@ -292,6 +324,8 @@ def answered(
         lost = "The knowledge base accepted the document and does not know it"
         kept = f"The knowledge base accepted the deletion and still has the document: {failure_reason(answer)}"
         return _once_more(heard, kept if deletes else lost, now, patience)
+    if deletes and heard.observed.is_present and heard.observed.refusal is None:
+        return put_back(replace(heard, in_knowledge_base=False), OTHER_FORM, now), Next.CHECK_AGAIN
     if deletes:
         return _removed(heard, now), Next.DONE
     if OUTCOMES[str(answer)] is Status.FAILED and _TRANSIENT.search(failure_reason(answer)):
@@ -300,16 +334,20 @@ def answered(
 
 
 def compared(
-    record: DocumentRecord, answer: DocumentStatus, receipt: Receipt, now: float
+    record: DocumentRecord, answer: DocumentStatus, receipt: Receipt, now: float, *, converts: bool = False
 ) -> tuple[DocumentRecord, Next]:
     """Apply the knowledge base's final answer about an ingested document, and what the index has of its file.
 
-    A document of which the index has nothing is FAILED whatever the knowledge base says, and removed from it.
+    If it was submitted as it is and not all of it is in the index, it is converted if *converts* says that this can
+    help. A document of which the index has nothing is FAILED whatever the knowledge base says, and removed from it.
     """
     heard = replace(_heard(record, answer), receipt=receipt)
     status = OUTCOMES[str(answer)]
     if record.again:
         return put_back(heard, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
+    is_whole = status is Status.INDEXED and receipt.is_complete
+    if converts and not is_whole and not record.is_converted and record.convert != record.observed.etag:
+        return put_back(replace(heard, convert=record.observed.etag), READS_MORE, now), Next.CHECK_AGAIN
     if status is Status.FAILED or receipt.is_empty:
         reason = failure_reason(answer) if status is Status.FAILED else receipt.reason
         return refused(heard, reason or "", now), Next.CHECK_AGAIN

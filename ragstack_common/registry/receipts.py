@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-READERS: Final = 1
+READERS: Final = 2
 """Version of what reads documents and counts what they have. Documents with a receipt of an older one, or without a
 receipt, are read again by a reconciliation."""
 
@@ -80,6 +80,7 @@ class Receipt:
         pages_not_read: How many pages have no text in the index although they show something.
         unreadable: Why the file could not be compared; None if it was.
         recognized: The parts whose text was recognized in pictures with least confidence, the least certain first.
+        recognition: What recognized text in pictures when the document was compared.
     """
 
     compared_at: float
@@ -95,6 +96,17 @@ class Receipt:
     pages_not_read: int = 0
     unreadable: str | None = None
     recognized: tuple[Recognized, ...] = ()
+    recognition: str = "off"
+
+    @property
+    def lacks_words(self) -> bool:
+        """Whether text is missing that can be read without recognizing pictures."""
+        return self.unreadable is not None or self.read < self.compared or (self.words > 0 and self.compared == 0)
+
+    @property
+    def lacks_recognition(self) -> bool:
+        """Whether parts of the file are pictures whose text was not recognized."""
+        return any(not each.words for each in self.not_read) or (self.is_empty and not self.words)
 
     @property
     def is_empty(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from pydantic import TypeAdapter
 
+from ragstack_common.core.artefacts import text_of
 from ragstack_common.registry.receipts import Receipt
 from ragstack_common.registry.table import (
     CORPUS,
@@ -83,11 +84,30 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class Conversion:
+    """The converted text of a document, as its object describes it.
+
+    Attributes:
+        etag: Entity tag of the text.
+        refusal: Why the document could not be converted; the text is empty then.
+        has_words: Whether there is an object with recognized words.
+        recognition: The setting of text recognition on which the text depends; None if it does not.
+    """
+
+    etag: str
+    refusal: str | None = None
+    has_words: bool = False
+    recognition: str | None = None
+
+
+@dataclass(frozen=True)
 class Observation:
     """What the bucket held for a document and its sidecar at one moment. Without an ETag there was no such object.
 
     Entity tags include their quotes. Versions are None if the bucket keeps none. The size is in bytes. The label says
-    who sees the document. The refusal says why the document cannot be submitted, such as an error in its sidecar.
+    who sees the document. The refusal says why the document cannot be submitted, such as an error in its sidecar. The
+    conversion is that of this version; *needs_conversion* is true if the document must be submitted as converted text
+    and there is none.
     """
 
     etag: str | None = None
@@ -100,6 +120,8 @@ class Observation:
     attributes: Attributes = field(default_factory=dict)
     label: str | None = None
     refusal: str | None = None
+    conversion: Conversion | None = None
+    needs_conversion: bool = False
 
     @classmethod
     def from_head(cls, head: Mapping[str, Any], **others: Any) -> Self:
@@ -117,15 +139,26 @@ class Observation:
         """Whether there was an object."""
         return self.etag is not None
 
+    @property
+    def is_converted(self) -> bool:
+        """Whether its converted text is submitted."""
+        return self.conversion is not None and self.conversion.refusal is None
+
     def is_the_same_as(self, other: "Observation") -> bool:
-        """Whether both saw the same versions of document and sidecar.
+        """Whether both saw the same versions of document, sidecar and converted text.
 
         Equal bytes are not enough: the knowledge base may have read another version in between.
         """
         return replace(self, **_NOT_COMPARED) == replace(other, **_NOT_COMPARED)
 
 
-_NOT_COMPARED: Final[Mapping[str, Any]] = {"size": 0, "attributes": {}, "label": None, "refusal": None}
+_NOT_COMPARED: Final[Mapping[str, Any]] = {
+    "size": 0,
+    "attributes": {},
+    "label": None,
+    "refusal": None,
+    "needs_conversion": False,
+}
 
 
 class Transition(NamedTuple):
@@ -149,6 +182,8 @@ class DocumentRecord:
         again: Whether something changed after the operation was accepted, so that the document must be checked again.
         attempts: Submissions of the observed version.
         in_knowledge_base: Whether the knowledge base may know the document, even as a failed one.
+        is_converted: Whether it knows the document by the name of its converted text.
+        convert: Entity tag of the version that is to be converted although the knowledge base reads its format.
         knowledge_base_status: The last status that the knowledge base reported, at *knowledge_base_updated_at*.
         receipt: What the index has of the observed version; None until it was compared.
         counted: What the catalogue counts the document under: pairs of an attribute and the JSON text of a value.
@@ -170,6 +205,8 @@ class DocumentRecord:
     again: bool = False
     attempts: int = 0
     in_knowledge_base: bool = False
+    is_converted: bool = False
+    convert: str | None = None
     knowledge_base_status: str | None = None
     knowledge_base_updated_at: float | None = None
     receipt: Receipt | None = None
@@ -185,6 +222,11 @@ class DocumentRecord:
     def id(self) -> str:
         """Derived from the URI."""
         return document_id(self.uri)
+
+    @property
+    def indexed_uri(self) -> str:
+        """The URI by which the knowledge base knows the document."""
+        return text_of(self.uri) if self.is_converted else self.uri
 
     @property
     def corpus(self) -> str | None:
@@ -216,7 +258,10 @@ class DocumentRecord:
 
 
 _RECORD: Final = TypeAdapter(DocumentRecord)
-_JSON: Final = ("attributes", "counted", "history", "operation", "receipt")
+_JSON: Final = ("attributes", "conversion", "counted", "history", "operation", "receipt")
+
+_FLAGS: Final = ("is_converted", "needs_conversion")
+"""Stored only if they are true: few documents are converted."""
 
 
 def record_to_item(record: DocumentRecord, write: str) -> Item:
@@ -225,6 +270,9 @@ def record_to_item(record: DocumentRecord, write: str) -> Item:
     del stored["observed"]
     stored["operation"] = record.operation and asdict(record.operation)
     stored["receipt"] = record.receipt and asdict(record.receipt)
+    stored["conversion"] = record.observed.conversion and asdict(record.observed.conversion)
+    for name in _FLAGS:
+        stored[name] = stored[name] or None
     for name in _JSON:
         if stored[name] is not None:
             stored[name] = json.dumps(stored[name], ensure_ascii=False, separators=(",", ":"))

@@ -12,7 +12,14 @@ from ragstack_common.core.errors import InvalidQueryError
 from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.filters.parsing import canonical_filter
 from ragstack_common.settings.limits import MAX_PASSAGES, MAX_QUERY_CHARACTERS
-from ragstack_common.text.positions import LAST_PAGE_KEY, PAGE_STARTS_KEY, SECTION_KEY, SHEET_KEY
+from ragstack_common.text.positions import (
+    LAST_PAGE_KEY,
+    PAGE_STARTS_KEY,
+    RECOGNIZED_KEY,
+    SECTION_KEY,
+    SHEET_KEY,
+    SLIDES_KEY,
+)
 
 DEFAULT_TOP_K: Final = 5
 
@@ -29,6 +36,8 @@ OUR_OWN_KEYS: Final = (
     PAGE_STARTS_KEY,
     SHEET_KEY,
     SECTION_KEY,
+    SLIDES_KEY,
+    RECOGNIZED_KEY,
 )
 """Metadata that backends add for programs; responses have it elsewhere, or not at all if it is not text."""
 

@@ -9,6 +9,7 @@ from ragstack_common.access.callers import EVERYONE, Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import Label, Principal
 from ragstack_common.access.rules import AccessRules, Decision, Effect
+from ragstack_common.core.artefacts import maker_of
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry
@@ -186,7 +187,7 @@ class Access:
 
     def _key(self, member: str, name: str) -> str:
         key = self._bucket.key(name) if is_s3_uri(name) else name
-        if not key or key.endswith(SIDECAR_SUFFIX):
+        if not key or key.endswith(SIDECAR_SUFFIX) or maker_of(key) is not None:
             raise InvalidRequestError(f"{member}: write the document's key, or {self._bucket.uri('')} and its key")
         return key
 

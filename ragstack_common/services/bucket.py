@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.core.artefacts import WORDS_SUFFIX
 from ragstack_common.core.clients import s3_signer
 from ragstack_common.core.errors import DocumentNotFoundError, ServiceUnavailableError
 from ragstack_common.core.objects import http_status, put_if, unless_absent
@@ -71,6 +72,16 @@ class DocumentsBucket:
                 raise DocumentNotFoundError(f"{key!r:.100} was deleted")
             with found["Body"] as stream:
                 return stream.read(), found.get("ContentType")
+
+    def read_words(self, key: str) -> bytes:
+        """Return the words that were recognized in a document's pictures, in JSON; no pages without any."""
+        with _reaching_the_bucket():
+            found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key + WORDS_SUFFIX))
+            if found is None:
+                return b"[]"
+            with found["Body"] as stream:
+                body: bytes = stream.read()
+                return body
 
     def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
         """Write a sidecar, on a condition such as ``IfMatch``.

@@ -76,6 +76,13 @@ class NotReadPart(BaseModel):
     example: str | None = Field(description="The beginning of a text that is missing")
 
 
+class RecognizedPart(BaseModel):
+    """A part of the file whose text was recognized in a picture (OCR)."""
+
+    part: str
+    confidence: float = Field(description="Mean confidence of its words, 0 to 1")
+
+
 class DocumentReceipt(BaseModel):
     """What the file has against what is in the index: it was read a second time in another way, and compared."""
 
@@ -89,6 +96,9 @@ class DocumentReceipt(BaseModel):
     left_out: list[LeftOutLine] = Field(description="What is no part of the text")
     not_read: list[NotReadPart] = Field(description="The first parts that are not in the index, or not completely")
     parts_not_read: int = Field(description="How many such parts there are")
+    recognized: list[RecognizedPart] = Field(
+        description="The parts whose text was recognized in pictures with least confidence, the least certain first"
+    )
     unreadable: str | None = Field(description="Why the file could not be compared; null if it was")
 
 

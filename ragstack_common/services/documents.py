@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
+from ragstack_common.core.artefacts import maker_of
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError
 from ragstack_common.core.names import canonical
@@ -50,6 +51,7 @@ from ragstack_common.services.document_models import (
     LeftOutLine,
     NotReadPart,
     ReceiptLine,
+    RecognizedPart,
 )
 from ragstack_common.settings.ingestion import DocumentSettings
 
@@ -143,13 +145,16 @@ class DocumentNow:
 class SeenDocument(NamedTuple):
     """A document that a caller sees, in the version whose label the registry knows.
 
-    The failure is why it could not be indexed; None if it could, or if that is not known yet.
+    The failure is why it could not be indexed; None if it could, or if that is not known yet. *is_converted* says that
+    its content decided its format, and *has_words* that text was recognized in its pictures.
     """
 
     key: str
     etag: str
     size: int
     failure: str | None
+    is_converted: bool = False
+    has_words: bool = False
 
 
 class Documents:
@@ -237,7 +242,8 @@ class Documents:
             own_key = record.uri.removeprefix(self._bucket.uri(""))
             seen = DocumentNow(record, self._bucket.observe(own_key))
             is_new = seen.is_newer and not is_program_file(own_key)
-            if not own_key.endswith(SIDECAR_SUFFIX) and (record.revision > 0 or is_new):
+            is_document = not own_key.endswith(SIDECAR_SUFFIX) and maker_of(own_key) is None
+            if is_document and (record.revision > 0 or is_new):
                 found.append(seen)
         return [seen for seen in found if seen.is_live] or found
 
@@ -293,7 +299,8 @@ class Documents:
         if observed.etag is None:
             raise DocumentNotFoundError(f"The document {record.id} was deleted")
         failure = redacted(record.reason or "") if record.status is Status.FAILED else None
-        return SeenDocument(self._key(record), observed.etag, observed.size, failure)
+        has_words = record.is_converted and observed.conversion is not None and observed.conversion.has_words
+        return SeenDocument(self._key(record), observed.etag, observed.size, failure, record.is_converted, has_words)
 
     def delete(self, caller: Caller, identifier: str) -> DocumentDetail:
         """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.
@@ -407,6 +414,7 @@ def to_document_receipt(receipt: Receipt) -> DocumentReceipt:
         left_out=[LeftOutLine(**asdict(each)) for each in receipt.left_out],
         not_read=[NotReadPart(**asdict(each)) for each in receipt.not_read],
         parts_not_read=receipt.parts_not_read,
+        recognized=[RecognizedPart(**asdict(each)) for each in receipt.recognized],
         unreadable=receipt.unreadable,
     )
 

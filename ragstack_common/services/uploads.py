@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
+from ragstack_common.core.artefacts import is_reserved
 from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
 from ragstack_common.core.objects import unchanged
 from ragstack_common.core.reporting import reaching_the_registry
@@ -55,12 +56,14 @@ def _document_name(value: str) -> str:
         raise PydanticCustomError("key", "Write the name of a file, not of a folder")
     if value.endswith(SIDECAR_SUFFIX):
         raise PydanticCustomError("key", "This is the name of a sidecar: give the document's attributes instead")
+    if is_reserved(value):
+        raise PydanticCustomError("key", "Names with .ragstack are for what is made of documents: use another name")
     if is_program_file(value):
         text = (
             "This is a file of an office program or operating system, such as a lock file: upload the document itself"
         )
         raise PydanticCustomError("key", text)
-    if not formats.is_supported(value):
+    if not formats.may_be_read(value):
         known = ", ".join(sorted(formats.MEDIA_TYPES))
         raise PydanticCustomError("key", "The file type is not supported; supported types: {known}", {"known": known})
     return value

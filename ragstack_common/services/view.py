@@ -214,19 +214,22 @@ class Viewer:
         """Return what the process shows of a document; it gets the file if it does not have it open."""
         if seen.failure is not None:
             raise UnreadableDocument(f"it could not be indexed. {seen.failure}")
-        file_format = formats.of_name(seen.key)
+        file_format = None if seen.is_converted else formats.of_name(seen.key)
         if file_format in formats.UNREADABLE_HERE:
             raise UnreadableDocument(f"files of the type .{file_format} have no view.")
         if seen.size > self._max_bytes:
             raise UnreadableDocument(f"the file has {seen.size:,} bytes; the maximum is {self._max_bytes:,}.")
         wish = request.model_dump(exclude={"uri"})
         head = {"name": f"{request.uri}#{seen.etag}", "format": file_format, **wish}
+        shown_format = file_format or seen.key.rpartition(".")[2][:8]
         until = self._clock() + MAX_SECONDS
-        answer = self._answer(json.dumps(head).encode(), file_format, until)
+        answer = self._answer(json.dumps(head).encode(), shown_format, until)
         if "wanted" in answer:
             data, content_type = self._bucket.read(seen.key, seen.etag)
             head["charset"] = charset_of(content_type)
-            answer = self._answer(json.dumps(head).encode() + b"\n" + data, file_format, until)
+            if seen.has_words:
+                head["recognized"] = json.loads(self._bucket.read_words(seen.key))
+            answer = self._answer(json.dumps(head).encode() + b"\n" + data, shown_format, until)
         if "refused" in answer:
             raise UnreadableDocument(answer["refused"])
         if "invalid" in answer:

@@ -1,6 +1,6 @@
 """The settings of the functions that ingest, reconcile and list documents; those of searches are in ``search``."""
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -36,6 +36,12 @@ AttributeNames = Annotated[
 ]
 
 
+OFF: Final = "off"
+TEXTRACT: Final = "textract"
+Recognition = Literal["off", "rapidocr", "tesseract", "textract"]
+"""What recognizes text in pictures and in pages without text. The first three work where the function runs."""
+
+
 class PathSettings(TenantSettings):
     """What every function of the ingestion path shares."""
 
@@ -49,6 +55,9 @@ class PathSettings(TenantSettings):
         ge=0.1,
         le=10_000,
         description="calls of one operation by all functions together: your quota",
+    )
+    recognition: Recognition = Field(
+        OFF, description="what recognizes text in pictures (OCR): off, rapidocr, tesseract or textract"
     )
     give_up_seconds: float = Field(
         6 * 3600.0,
@@ -64,10 +73,13 @@ class IngestionSettings(PathSettings):
 
     status_queue_url: str = Field(description="the queue of documents that are being indexed")
     receipts_queue_url: str = Field(description="the queue of indexed documents whose file is compared with the index")
+    conversion_queue_url: str = Field(description="the queue of documents whose text is read from the file first")
+    large_conversion_queue_url: str = Field(description="the same for documents that take long")
     dead_letter_queue_url: str = Field(description="the queue of messages that could not be processed, with the cause")
     jobs_queue_url: str = Field(description="the queue of jobs, which also takes requests for a snapshot")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes a document can have")
+    reader_path: str = Field("", description="more folders of packages for the process that reads files, such as OCR")
     max_receives: int = Field(
         20,
         validation_alias="INGESTION_MAX_RECEIVES",
@@ -184,6 +196,8 @@ class DocumentApiSettings(DocumentSettings):
     jobs_queue_url: str = Field(description="the queue of jobs")
     ingestion_queue_url: str = Field(description="the queue for replayed documents")
     status_queue_url: str | None = Field(None, description="the queue of status checks, whose messages are counted")
+    conversion_queue_url: str | None = Field(None, description="the queue of conversions, whose messages are counted")
+    large_conversion_queue_url: str | None = Field(None, description="the same for documents that take long")
     receipts_queue_url: str | None = Field(None, description="the queue of comparisons, whose messages are counted")
     dead_letter_queue_url: str = Field(description="the dead-letter queue")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")

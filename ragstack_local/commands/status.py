@@ -179,6 +179,9 @@ def _print_receipt(receipt: "DocumentReceipt") -> None:
         if line.number:
             why = f" ({line.why})" if line.why and is_explained else ""
             print_below(f"{line.what}: {line.read:,} of {line.number:,} in the index{why}", "dim")
+    if receipt.recognized:
+        least = ", ".join(f"{each.part} {each.confidence:.0%}" for each in receipt.recognized[:3])
+        print_below(f"read from images (OCR); least certain: {least}", "dim")
     for left in receipt.left_out:
         print_below(f"{left.what}: {left.number:,} left out ({left.why})", "dim")
 
@@ -191,6 +194,8 @@ def queues(connection: Connection) -> dict[str, int]:
     urls = {
         "events": connection.queue_url,
         "status checks": connection.status_queue_url,
+        "conversions": connection.conversion_queue_url,
+        "large conversions": connection.large_conversion_queue_url,
         "receipts": connection.receipts_queue_url,
         "jobs": connection.jobs_queue_url,
         "dead letters": connection.dead_letter_queue_url,

@@ -107,6 +107,8 @@ class Connection:
     queue_url: str
     dead_letter_queue_url: str
     status_queue_url: str
+    conversion_queue_url: str
+    large_conversion_queue_url: str
     receipts_queue_url: str
     jobs_queue_url: str
     registry_table: str
@@ -149,6 +151,8 @@ class Connection:
                 queue_url=merged["IngestionQueueUrl"],
                 dead_letter_queue_url=merged["DeadLetterQueueUrl"],
                 status_queue_url=merged["StatusQueueUrl"],
+                conversion_queue_url=merged["ConversionQueueUrl"],
+                large_conversion_queue_url=merged["LargeConversionQueueUrl"],
                 receipts_queue_url=merged["ReceiptsQueueUrl"],
                 jobs_queue_url=merged["JobsQueueUrl"],
                 registry_table=merged["RegistryTableName"],

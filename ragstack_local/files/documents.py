@@ -15,6 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from ragstack_common.core.artefacts import is_reserved
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidDocumentError
 from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.ingestion.sidecars import canonical_attributes, parse_sidecar, read_structure
@@ -132,7 +133,7 @@ class StackDocuments:
     def present(self, key: str) -> dict[str, Present]:
         """List the objects, and read their records; see :class:`Documents`."""
         tags = self.bucket.entity_tags_of_name(f"{key}/" if key and not formats.is_supported(key) else key)
-        keys = {each: self.bucket.uri(each) for each in tags if is_below(each, key) and formats.is_supported(each)}
+        keys = {each: self.bucket.uri(each) for each in tags if is_below(each, key) and _is_uploaded(each)}
         records = self.registry.read(keys.values())
         return {each: _present(records[uri], tags[each], tags.get(each + SIDECAR_SUFFIX)) for each, uri in keys.items()}
 
@@ -151,7 +152,7 @@ class StackDocuments:
         """Compare entity tags; see :class:`Documents`."""
         # Twenty requests.
         tags = self.bucket.entity_tags("", 20_000) if uploaded else {}
-        return _copies({self.bucket.uri(key): tag for key, tag in tags.items() if formats.is_supported(key)}, uploaded)
+        return _copies({self.bucket.uri(key): tag for key, tag in tags.items() if _is_uploaded(key)}, uploaded)
 
     def remove(self, uris: Sequence[str]) -> Iterator[tuple[str, DocumentStatus]]:
         """Delete from the bucket, in parallel; see :class:`Documents`."""
@@ -324,6 +325,11 @@ def _read_sidecar(file: LocalFile) -> bytes:
 def _has_content(file: LocalFile, present: Present) -> bool:
     is_large = file.path.stat().st_size > MAX_DOCUMENT_BYTES
     return not is_large and entity_tag(file.path.read_bytes()) == present.etag
+
+
+def _is_uploaded(key: str) -> bool:
+    """Whether an object is a document that somebody uploaded, not one that was made of another."""
+    return formats.may_be_read(key) and not key.endswith(SIDECAR_SUFFIX) and not is_reserved(key)
 
 
 def _present(record: DocumentRecord, etag: str, sidecar_etag: str | None) -> Present:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from ragstack_common.core.artefacts import is_reserved
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.json_text import parse_json
 from ragstack_common.core.uris import SIDECAR_SUFFIX, is_program_file, leaves_its_bucket
@@ -26,6 +27,7 @@ from ragstack_common.ingestion.sidecars import (
 )
 from ragstack_common.reading import formats
 from ragstack_common.registry.records import Attributes, AttributeValue
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_local.connection.roots import Roots, join_key
 from ragstack_local.errors import UsageError
 
@@ -62,6 +64,7 @@ class Skip(StrEnum):
     LEAVES = "link that leaves the folder"
     READ_ALREADY = "link to a folder that was read already"
     ORPHAN = "sidecar without a document"
+    MADE = "made of a document by RAGStack"
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,19 @@ def require(paths: Sequence[Path]) -> None:
         raise UsageError("\n".join(f"{shown(path)} does not exist" for path in missing))
 
 
+def _is_read(path: Path) -> bool:
+    """Whether a file has a supported format by its extension, or by its content if it has no extension."""
+    if formats.is_supported(path.name) or not formats.may_be_read(path.name):
+        return formats.is_supported(path.name)
+    try:
+        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+            return False
+        formats.of_content(path.read_bytes(), path.name)
+    except (OSError, formats.UnreadableDocument):
+        return False
+    return True
+
+
 @dataclass
 class _Search:
     prefix: str
@@ -165,7 +181,7 @@ class _Search:
             self._walk(root, root, key, {str(root)})
         elif is_program_file(path.name):
             self.skipped.append(Skipped(path, Skip.PROGRAM))
-        elif not formats.is_supported(path.name) and not path.name.endswith(SIDECAR_SUFFIX):
+        elif not _is_read(path) and not path.name.endswith(SIDECAR_SUFFIX):
             supported = ", ".join(sorted(formats.MEDIA_TYPES))
             self.faults.append(Fault(path, f"Its type is not supported; supported are {supported}"))
         else:
@@ -232,7 +248,9 @@ class _Search:
         if path.name.endswith(SIDECAR_SUFFIX):
             if not os.path.exists(path.with_name(path.name.removesuffix(SIDECAR_SUFFIX))):
                 self.skipped.append(Skipped(path, Skip.ORPHAN))
-        elif not formats.is_supported(path.name):
+        elif is_reserved(key):
+            self.skipped.append(Skipped(path, Skip.MADE))
+        elif not _is_read(path):
             self.skipped.append(Skipped(path, Skip.TYPE))
         elif reason := self._fault(file, root):
             self.faults.append(Fault(path, reason))

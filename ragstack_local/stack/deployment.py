@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_bedrock.creation import ACCOUNT, MCP_TAGS, await_active, create_knowledge_base
+from ragstack_common.reading.ocr import rapidocr, tesseract
 from ragstack_common.settings.names import OPENSEARCH_SERVERLESS
 from ragstack_local.connection.connection import (
     DEFAULT_PREFIX,
@@ -164,6 +166,9 @@ def _inputs(project: Project, context: Mapping[str, str]) -> Iterator[Path]:
             yield source
 
 
+_ENGINES: Final = (("rapidocr", rapidocr.is_installed), ("tesseract", tesseract.is_installed))
+
+
 def deploy(
     project: Project,
     *,
@@ -184,6 +189,7 @@ def deploy(
         "vector_store": OPENSEARCH_SERVERLESS,  # as the local knowledge base declares
         "receipt_wait_seconds": "0",  # it finds what it has accepted
         "receipt_lookups_per_second": "1000",  # and has no quota
+        **_recognition(),
         **chosen,
         "target": "local",
         "knowledge_base": "existing",
@@ -220,6 +226,13 @@ def deploy(
         process_id=os.getpid(),
         data=str(data),
     )
+
+
+def _recognition() -> dict[str, str]:
+    """Return the context values for the recognition of text in pictures, if it is installed."""
+    installed = next((name for name, is_installed in _ENGINES if is_installed()), None)
+    # The functions have the packages of their layers alone.
+    return {} if installed is None else {"recognition": installed, "reader_path": sysconfig.get_path("platlib")}
 
 
 def answers_environment(data: Path, aws_endpoint: str) -> dict[str, str]:

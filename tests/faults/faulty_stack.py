@@ -22,7 +22,7 @@ DIVERTED: Final = ("DYNAMODB", "EVENTBRIDGE", "S3", "SQS")
 FUNCTION: Final = "POWERTOOLS_SERVICE_NAME"
 """This variable of a function is its name in this project."""
 
-FUNCTIONS: Final = ("ingestion", "ingestion_status", "receipts", "reconcile", "documents")
+FUNCTIONS: Final = ("ingestion", "converter", "ingestion_status", "receipts", "reconcile", "documents")
 
 RECONCILE_SECONDS: Final = 75
 """What `reconcile` has: it keeps 45 s back for its report, and ends before it has compared anything with less."""
@@ -32,6 +32,8 @@ RECONCILE_VARIABLES: Final = {"RECONCILE_SETTLE_SECONDS": "20", "RECONCILE_POLL_
 
 QUEUE_READERS: Final = {
     "ingestion": "ingestion",
+    "conversions": "converter",
+    "large conversions": "converter",
     "status": "ingestion_status",
     "receipts": "receipts",
     "jobs": "reconcile",
@@ -82,6 +84,8 @@ class Places:
         names = {
             "ingestion": "IngestionQueueUrl",
             "status": "StatusQueueUrl",
+            "conversions": "ConversionQueueUrl",
+            "large conversions": "LargeConversionQueueUrl",
             "receipts": "ReceiptsQueueUrl",
             "jobs": "JobsQueueUrl",
         }

@@ -17,7 +17,10 @@ from .conftest import ACCESS, EVERYTHING, LOCAL, PEOPLE_ADDED
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
-READING = ("answers", "documents", "ingestion", "ingestion_status", "query", "receipts", "reconcile", "viewer")
+READING = (
+    *("answers", "converter", "documents", "ingestion", "ingestion_status", "query", "receipts", "reconcile"),
+    "viewer",
+)
 OF_THE_API = ("answers", "documents", "query", "viewer")
 PUBLIC = {"/health", "/.well-known/oauth-protected-resource"}
 OIDC = {**PEOPLE_ADDED, "auth": "oidc"}
@@ -331,7 +334,18 @@ def test_ingestion_writes_labels_into_sidecars_alone(variant: Any, aws: Any) -> 
     assert "/*.metadata.json" in variant("oidc").rights("ingestion")["s3:PutObject"]
     assert '/*"' not in variant("oidc").rights("ingestion")["s3:PutObject"]
     assert "s3:PutObject" not in variant("oidc").rights("ingestion_status")
-    assert "s3:PutObject" not in aws.rights("ingestion")
+    assert "/*.metadata.json" not in aws.rights("ingestion")["s3:PutObject"]
+
+
+def test_what_is_made_of_documents_is_all_that_the_converter_writes(aws: Any) -> None:
+    for service, action in (
+        ("converter", "s3:PutObject"),
+        ("converter", "s3:DeleteObject"),
+        ("ingestion", "s3:PutObject"),
+        ("ingestion", "s3:DeleteObject"),
+    ):
+        assert "/*.ragstack" in aws.rights(service)[action]
+        assert '/*"' not in aws.rights(service)[action]
 
 
 def test_audit_events_go_to_the_bus_that_the_deployer_names(variant: Any, aws: Any) -> None:

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.xdist_group("synthesized stacks")
 SERVICES = {
     "answers",
     "contextual_headers",
+    "converter",
     "documents",
     "ingestion",
     "ingestion_status",
@@ -55,7 +56,8 @@ RIGHTS = {
     | {"bedrock:DeleteKnowledgeBaseDocuments", "bedrock:GetKnowledgeBaseDocuments"}
     | {"bedrock:IngestKnowledgeBaseDocuments", "bedrock:StartIngestionJob"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-    | {"events:PutEvents", "s3:GetObject", "s3:ListBucket"},
+    | {"events:PutEvents", "s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"},
+    "converter": SENDING | READING_A_QUEUE | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"},
     "ingestion_status": SENDING
     | READING_A_QUEUE
     | {"bedrock:GetKnowledgeBaseDocuments", "events:PutEvents"}
@@ -67,6 +69,7 @@ RIGHTS = {
     "reconcile": SENDING
     | READING_A_QUEUE
     | {"bedrock:GetIngestionJob", "bedrock:ListKnowledgeBaseDocuments", "bedrock:StartIngestionJob"}
+    | {"bedrock:DeleteKnowledgeBaseDocuments"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
     | {"s3:GetObject", "s3:ListBucket", "s3:PutObject"},
@@ -78,7 +81,9 @@ MAX_LAYERS = 5
 
 RECEIVERS = {
     "documents": {"ChangesEvents", "JobsQueue"},
-    "ingestion": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "ReceiptsQueue", "StatusQueue"},
+    "ingestion": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "ReceiptsQueue", "StatusQueue"}
+    | {"ConversionQueue", "LargeFilesQueue"},
+    "converter": {"ChangesDeadLetters", "ChangesEvents"},
     "ingestion_status": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue", "ReceiptsQueue", "StatusQueue"},
     "receipts": {"ChangesDeadLetters", "ChangesEvents", "JobsQueue"},
     "reconcile": {"ChangesEvents", "JobsQueue"},
@@ -90,7 +95,16 @@ WRITTEN = {
 }
 """Partitions of the registry, where a function may not write all of them."""
 
-ALL_QUEUES = ("ChangesDeadLetters", "DeadJobs", "ChangesEvents", "JobsQueue", "ReceiptsQueue", "StatusQueue")
+ALL_QUEUES = (
+    "ChangesDeadLetters",
+    "ChangesEvents",
+    "ConversionQueue",
+    "DeadJobs",
+    "JobsQueue",
+    "LargeFilesQueue",
+    "ReceiptsQueue",
+    "StatusQueue",
+)
 
 
 def test_every_function_runs_on_arm64_with_its_layers_python(with_headers: Any) -> None:
@@ -103,7 +117,8 @@ def test_every_function_runs_on_arm64_with_its_layers_python(with_headers: Any) 
         assert properties["Runtime"] == f"python{LAMBDA_PYTHON[0]}.{LAMBDA_PYTHON[1]}", name
         assert properties["Architectures"] == ["arm64"], name
         service = properties["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]
-        assert len(properties["Layers"]) == {"answers": 4, "receipts": 3, "viewer": 3}.get(service, 2), name
+        layers = {"answers": 4, "converter": 3, "receipts": 3, "viewer": 3}
+        assert len(properties["Layers"]) == layers.get(service, 2), name
         assert properties["TracingConfig"] == {"Mode": "Active"}, name
         assert properties["Handler"] == ("run.sh" if service == "answers" else "handler.handler"), name
 

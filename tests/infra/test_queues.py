@@ -16,6 +16,8 @@ pytestmark = pytest.mark.xdist_group("synthesized stacks")
 READERS = {
     "ChangesEvents": ("ingestion", 6),
     "StatusQueue": ("ingestion_status", 6),
+    "ConversionQueue": ("converter", 6),
+    "LargeFilesQueue": ("converter", 6),
     "ReceiptsQueue": ("receipts", 6),
     "JobsQueue": ("reconcile", 2),
 }
@@ -99,7 +101,7 @@ def test_without_a_measured_call_invocations_adapt_to_any_duration() -> None:
 def test_a_raised_quota_reaches_the_queues_of_documents_only(tuned: Any) -> None:
     at_once = {queue: mapping_of(tuned, queue)["ScalingConfig"]["MaximumConcurrency"] for queue in READERS}
 
-    assert at_once == {"ChangesEvents": 8, "StatusQueue": 8, "ReceiptsQueue": 8, "JobsQueue": 2}
+    assert at_once == {**dict.fromkeys(READERS, 8), "JobsQueue": 2}
 
 
 def test_documents_come_by_the_hundred_and_jobs_one_by_one(aws: Any) -> None:
@@ -113,6 +115,8 @@ def test_documents_come_by_the_hundred_and_jobs_one_by_one(aws: Any) -> None:
     assert batches == {
         "ChangesEvents": many,
         "StatusQueue": many,
+        "ConversionQueue": (1, None),
+        "LargeFilesQueue": (1, None),
         "ReceiptsQueue": (10, None),
         "JobsQueue": (1, None),
     }
@@ -165,4 +169,4 @@ def test_one_dead_message_raises_the_alarm_of_its_queue(aws: Any, queue: str, co
 def test_a_message_that_waits_too_long_raises_the_alarm_of_its_queue(aws: Any) -> None:
     hours = {queue: age_alarm(aws, queue)["Threshold"] / HOUR for queue in READERS}
 
-    assert hours == {"ChangesEvents": 1, "StatusQueue": 7, "ReceiptsQueue": 1, "JobsQueue": 1}
+    assert hours == {**dict.fromkeys(READERS, 1), "StatusQueue": 7}

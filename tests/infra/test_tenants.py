@@ -64,7 +64,6 @@ def test_functions_know_and_may_use_the_knowledge_bases_of_tenants(by_index: Ass
         assert json.loads(text) == dict.fromkeys(("acme", "zenith"), "ABCDEFGHIJ/ABCDEFGHIJ")
         assert by_index.rights(service)[action].count("knowledge-base/") == 3, service
         assert "TENANT_KNOWLEDGE_BASES" not in aws.function(service)["Environment"]["Variables"]
-    assert "bedrock:DeleteKnowledgeBaseDocuments" not in aws.rights("reconcile")
 
 
 def test_a_deployment_with_tenants_breaks_no_rule(by_index: Assembly, lint: Callable[..., None]) -> None:

@@ -17,7 +17,7 @@ from tests.support.soak import SOAK
 EXAMPLES = 150 if SOAK else 5
 """A short run always has the same ones."""
 
-NAMES = st.sampled_from(["a.txt", "b c+ü.md"])
+NAMES = st.sampled_from(["a.txt", "b c+ü.md", "c.eml"])
 TEXTS = st.sampled_from(["granite is hard", "granite is grey", "granite is old", "\n"])
 SIDECARS: Any = st.sampled_from(
     [{"corpus": "stones"}, {"corpus": "woods", "tags": ["a", "b"], "year": 2026, "good": True}, {}, b"no JSON"]
@@ -37,7 +37,7 @@ CHOSEN = st.just(EVERYTHING) | st.frozensets(PLACES, max_size=3)
 DISTURBANCES = st.one_of(
     st.none(),
     st.none(),
-    st.sampled_from(["kill", "throttle", "lose the answer", "ingest", "follow", "settle"]),
+    st.sampled_from(["kill", "throttle", "lose the answer", "ingest", "convert", "follow", "settle"]),
     CHANGES,
 )
 Process = Callable[[list[QueueMessage]], list[str]]
@@ -93,6 +93,10 @@ class AnySequence(RuleBasedStateMachine):
     @rule(chosen=CHOSEN, step=st.integers(1, 12), disturbance=DISTURBANCES)
     def comparing_runs(self, chosen: frozenset[int], step: int, disturbance: Any) -> None:
         self.run(self.world.receipts_queue, self.world.comparing, chosen, step, disturbance)
+
+    @rule(chosen=CHOSEN, step=st.integers(1, 16), disturbance=DISTURBANCES)
+    def converting_runs(self, chosen: frozenset[int], step: int, disturbance: Any) -> None:
+        self.run(self.world.conversion_queue, self.world.converting, chosen, step, disturbance)
 
     @rule(seconds=st.sampled_from([1.0, 5.0, 30.0, 100.0]))
     def time_passes(self, seconds: float) -> None:
@@ -166,6 +170,8 @@ class AnySequence(RuleBasedStateMachine):
                 raise lost()
             case "ingest":
                 world.ingest()
+            case "convert":
+                world.convert()
             case "follow":
                 world.follow()
             case "settle":

@@ -77,6 +77,29 @@ def delete_and_put_back_while_deleting(world: World) -> None:
     world.put("a.txt", "granite is back")
 
 
+def create_mail(world: World) -> None:
+    world.put_sidecar("c.eml", {"corpus": "stones"})
+    world.put("c.eml", "granite is old")
+
+
+def overwrite_mail(world: World) -> None:
+    create_mail(world)
+    world.run()
+    world.put("c.eml", "granite is hard")
+
+
+def change_the_attributes_of_a_mail(world: World) -> None:
+    create_mail(world)
+    world.run()
+    world.put_sidecar("c.eml", {"corpus": "woods"})
+
+
+def delete_mail(world: World) -> None:
+    create_mail(world)
+    world.run()
+    world.delete("c.eml")
+
+
 STORIES: list[Story] = [
     create,
     create_with_sidecar,
@@ -89,6 +112,10 @@ STORIES: list[Story] = [
     delete_while_indexing,
     overwrite_while_indexing,
     delete_and_put_back_while_deleting,
+    create_mail,
+    overwrite_mail,
+    change_the_attributes_of_a_mail,
+    delete_mail,
 ]
 
 LONG_STORIES = {
@@ -97,11 +124,15 @@ LONG_STORIES = {
     bad_sidecar_for_what_is_indexed,
     overwrite_while_indexing,
     delete_and_put_back_while_deleting,
+    create_mail,
+    overwrite_mail,
+    change_the_attributes_of_a_mail,
+    delete_mail,
 }
 """Killed at every eighth step, the others at every fourth one; with RAGSTACK_SOAK all at every one."""
 
 WITHOUT_EFFECT = {
-    *("BatchGetItem", "GetItem", "GetKnowledgeBaseDocuments", "GetObject", "HeadObject", "Retrieve"),
+    *("BatchGetItem", "GetItem", "GetKnowledgeBaseDocuments", "GetObject", "HeadObject", "ListObjectsV2", "Retrieve"),
     "UpdateItem",  # reserves a turn for a call; no document depends on it
 }
 """A kill after one of these has the same effect as one before it, so they count as steps only with RAGSTACK_SOAK."""
@@ -144,7 +175,7 @@ def announced(world: World) -> dict[str, list[Any]]:
 def test_a_function_killed_between_any_two_steps_loses_nothing(make_world: Callable[[], World], story: Story) -> None:
     undisturbed = make_world()
     story(undisturbed)
-    functions = {name: Mortal(undisturbed, name) for name in ("ingestion", "following", "comparing")}
+    functions = {name: Mortal(undisturbed, name) for name in ("ingestion", "converting", "following", "comparing")}
     undisturbed.run()
     undisturbed.check()
     expected = announced(undisturbed)

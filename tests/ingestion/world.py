@@ -1,21 +1,28 @@
 """A bucket, its queues, both functions, the registry and the knowledge base, on one clock."""
 
+import email
 import itertools
 import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.policy import default
 from typing import Any
 
+from ragstack_common.core.artefacts import mail_of, maker_of, text_of
 from ragstack_common.core.uris import SIDECAR_SUFFIX, fault_of_uri
 from ragstack_common.ingestion import messages
+from ragstack_common.ingestion.converting import SECONDS_FOR_ONE as SECONDS_FOR_CONVERSION
+from ragstack_common.ingestion.converting import ConversionService
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.ingestion.receipts import SECONDS_FOR_ONE, ReceiptService
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.reading.census.counting import count
+from ragstack_common.reading.converting import Converted, to_markdown
 from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
@@ -25,6 +32,8 @@ from tests.ingestion.services import Aws
 from tests.local_bedrock.support import Source
 from tests.support.events import s3_notification
 from tests.support.registry_table import create_table
+
+MEMORY_LIMIT = 1024**3
 
 _numbers = itertools.count()
 
@@ -50,7 +59,7 @@ class World:
         """Make a new table and new queues."""
         name = f"world-{next(_numbers)}"
         create_table(aws.dynamodb, name)
-        kinds = ("in", "status", "receipts", "dead", "jobs")
+        kinds = ("in", "conversions", "large", "status", "receipts", "dead", "jobs")
         urls = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in kinds}
         settings = IngestionSettings(
             knowledge_base_id=source.knowledge_base_id,
@@ -58,6 +67,8 @@ class World:
             registry_table=name,
             ingestion_queue_url=urls["in"],
             status_queue_url=urls["status"],
+            conversion_queue_url=urls["conversions"],
+            large_conversion_queue_url=urls["large"],
             receipts_queue_url=urls["receipts"],
             dead_letter_queue_url=urls["dead"],
             jobs_queue_url=urls["jobs"],
@@ -70,6 +81,7 @@ class World:
         self.prefix = f"{self.settings.registry_table}/"
         self.ingestion_queue = PolledQueue(self.aws, self.settings.ingestion_queue_url)
         self.status_queue = PolledQueue(self.aws, self.settings.status_queue_url)
+        self.conversion_queue = PolledQueue(self.aws, self.settings.conversion_queue_url)
         self.receipts_queue = PolledQueue(self.aws, self.settings.receipts_queue_url)
         self.registry = DocumentRegistry(self.settings.registry_table, self.aws.dynamodb)
         self.catalogue = Catalogue(self.aws.dynamodb, self.settings.registry_table)
@@ -83,6 +95,8 @@ class World:
     def put(self, name: str, text: str | bytes = "a text about granite") -> str:
         """Put an object; its event waits in ``events``."""
         body = text.encode() if isinstance(text, str) else text
+        if name.endswith(".eml") and body.strip():
+            body = mail(text=body.decode(), attachment=b"an old stone" if b"old" in body else None)
         self.aws.s3.put_object(Bucket=self.bucket, Key=self.prefix + name, Body=body)
         return self._happened(name, "ObjectCreated:Put")
 
@@ -96,6 +110,24 @@ class World:
 
     def delete_sidecar(self, name: str) -> str:
         return self.delete(name + SIDECAR_SUFFIX)
+
+    def _with_events_of_attachments(self, process: Callable[[], list[str]]) -> list[str]:
+        """Have the bucket send the events of attachments that a function writes and deletes."""
+        with self.aws.intercepted(lambda *_: None):
+            before = self._attachments()
+        try:
+            return process()
+        finally:
+            with self.aws.intercepted(lambda *_: None):
+                after = self._attachments()
+            for name in sorted(before.keys() | after.keys()):
+                if before.get(name) != after.get(name):
+                    self._happened(name, "ObjectCreated:Put" if name in after else "ObjectRemoved:Delete")
+
+    def _attachments(self) -> dict[str, str]:
+        pages = self.aws.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self.prefix)
+        entries = [entry for page in pages for entry in page.get("Contents", ()) if mail_of(entry["Key"])]
+        return {entry["Key"].removeprefix(self.prefix): entry["ETag"] for entry in entries}
 
     def _happened(self, name: str, event: str) -> str:
         document = name.removesuffix(SIDECAR_SUFFIX)
@@ -135,7 +167,12 @@ class World:
 
     def ingestion(self, delivered: list[QueueMessage]) -> list[str]:
         """Invoke the function in a new container."""
-        return IngestionService(self.services()).process(delivered, SECONDS_LEFT)
+        service = IngestionService(self.services())
+        return self._with_events_of_attachments(lambda: service.process(delivered, SECONDS_LEFT))
+
+    def converting(self, delivered: list[QueueMessage]) -> list[str]:
+        service = ConversionService(self.services(), converted)
+        return self._with_events_of_attachments(lambda: service.process(delivered, lambda: SECONDS_FOR_CONVERSION))
 
     def following(self, delivered: list[QueueMessage]) -> list[str]:
         return FollowingService(self.services()).process(delivered)
@@ -151,6 +188,9 @@ class World:
 
     def follow(self, chosen: Sequence[Held] | None = None) -> None:
         self._deliver(self.status_queue, self.following, chosen)
+
+    def convert(self, chosen: Sequence[Held] | None = None) -> None:
+        self._deliver(self.conversion_queue, self.converting, chosen)
 
     def compare(self, chosen: Sequence[Held] | None = None) -> None:
         self._deliver(self.receipts_queue, self.comparing, chosen)
@@ -169,6 +209,9 @@ class World:
         for _ in range(rounds):
             if self.ingestion_queue.due():
                 self.ingest()
+            elif self.conversion_queue.due():
+                self.convert()
+                self.announce()
             elif self.status_queue.due():
                 self.settle()
                 self.follow()
@@ -181,7 +224,8 @@ class World:
         raise AssertionError(f"messages are left: {self._waiting()}")
 
     def _waiting(self) -> list[Held]:
-        return [*self.ingestion_queue.held, *self.status_queue.held, *self.receipts_queue.held]
+        queues = (self.ingestion_queue, self.conversion_queue, self.status_queue, self.receipts_queue)
+        return [message for queue in queues for message in queue.held]
 
     def settle(self) -> None:
         """Wait until the knowledge base has finished all accepted operations."""
@@ -200,16 +244,20 @@ class World:
         possible = [name for name in self.keys if not fault_of_uri(self.uri(name))]
         for start in range(0, len(possible), 10):
             names = possible[start : start + 10]
-            identifiers = [{"dataSourceType": "S3", "s3": {"uri": self.uri(name)}} for name in names]
+            identifiers = [{"dataSourceType": "S3", "s3": {"uri": self.indexed(name)}} for name in names]
             found |= dict(zip(names, self.source.details(*identifiers), strict=True))
         return found
+
+    def indexed(self, name: str) -> str:
+        """Return the name by which the knowledge base knows a document."""
+        return text_of(self.uri(name)) if name.endswith(".eml") else self.uri(name)
 
     def record(self, name: str) -> DocumentRecord:
         return self.registry.read([self.uri(name)])[self.uri(name)]
 
     def chunks(self, name: str) -> list[dict[str, Any]]:
         """Return the chunks of a document that a search finds."""
-        condition = {"equals": {"key": "x-amz-bedrock-kb-source-uri", "value": self.uri(name)}}
+        condition = {"equals": {"key": "x-amz-bedrock-kb-source-uri", "value": self.indexed(name)}}
         return self.source.bedrock.search(self.source.knowledge_base_id, "granite", filter=condition)
 
     def object(self, key: str) -> tuple[bytes, Any] | None:
@@ -256,6 +304,10 @@ class World:
         assert not self.ingestion_queue.collect()
         assert not self.status_queue.collect()
         assert not self.receipts_queue.collect()
+        assert not self.conversion_queue.collect()
+        listed = self.aws.s3.list_objects_v2(Bucket=self.bucket, Prefix=self.prefix).get("Contents", ())
+        present = {entry["Key"] for entry in listed}
+        assert all((maker_of(key) or mail_of(key) or key) in present for key in present), present
 
     def _check_document(self, name: str, record: DocumentRecord, detail: dict[str, Any]) -> None:
         content, sidecar = self.object(name), self.object(name + SIDECAR_SUFFIX)
@@ -286,11 +338,42 @@ class World:
         assert record.status is Status.INDEXED, record
         assert detail["status"] == "INDEXED", (record, detail)
         found = self.chunks(name)
-        assert "".join(chunk["content"]["text"] for chunk in found) == body.decode(), record
+        text = "".join(chunk["content"]["text"] for chunk in found)
+        if name.endswith(".eml"):
+            assert text.endswith(body_of(body)), record
+        else:
+            assert text == body.decode(), record
         attributes = json.loads(sidecar[0])["metadataAttributes"] if sidecar else {}
         assert record.observed.attributes == attributes
         for chunk in found:
-            shown = {key: value for key, value in chunk["metadata"].items() if not key.startswith("x-amz-")}
+            shown = {
+                key: value for key, value in chunk["metadata"].items() if not key.startswith(("x-amz-", "ragstack_"))
+            }
             assert shown == attributes
         assert event["type"] == "DocumentIndexed", event
         assert event["etag"] == head["ETag"]
+
+
+def converted(data: bytes, name: str, charset: str | None) -> Converted:
+    """Convert in this process."""
+    found = to_markdown(data, name, charset, "off", MEMORY_LIMIT)
+    assert isinstance(found, Converted)
+    return found
+
+
+def mail(text: str, attachment: bytes | None = None) -> bytes:
+    """Return a mail with a text, and perhaps a file."""
+    made = EmailMessage(default)
+    made["Subject"] = "Stones"
+    made.set_content(text)
+    if attachment is not None:
+        made.add_attachment(attachment, maintype="text", subtype="plain", filename="part.txt")
+        made.set_boundary("stones")
+    return made.as_bytes()
+
+
+def body_of(data: bytes) -> str:
+    """Return the text of a mail that :func:`mail` made."""
+    part = email.message_from_bytes(data, policy=default).get_body(("plain",))
+    assert part is not None
+    return str(part.get_content()).strip()

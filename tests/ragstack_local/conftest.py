@@ -62,8 +62,8 @@ def connection(moto_url: str, bedrock_url: str) -> Connection:
     s3.create_bucket(Bucket=name)
     s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
     create_table(aws("dynamodb", moto_url), name)
-    kinds = ("events", "status", "receipts", "jobs", "dead")
-    events, status, receipts, jobs, dead = (sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in kinds)
+    kinds = ("events", "status", "conversions", "large", "receipts", "jobs", "dead")
+    urls = {kind: sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in kinds}
     knowledge_base, source = create_knowledge_base(bedrock_url, name, name)
     nothing = stack_at(aws_endpoint=moto_url, bedrock_endpoint=bedrock_url)
     return replace(
@@ -71,11 +71,13 @@ def connection(moto_url: str, bedrock_url: str) -> Connection:
         bucket=name,
         knowledge_base_id=knowledge_base,
         data_source_id=source,
-        queue_url=events,
-        dead_letter_queue_url=dead,
-        status_queue_url=status,
-        receipts_queue_url=receipts,
-        jobs_queue_url=jobs,
+        queue_url=urls["events"],
+        dead_letter_queue_url=urls["dead"],
+        status_queue_url=urls["status"],
+        conversion_queue_url=urls["conversions"],
+        large_conversion_queue_url=urls["large"],
+        receipts_queue_url=urls["receipts"],
+        jobs_queue_url=urls["jobs"],
         registry_table=name,
     )
 

@@ -39,6 +39,8 @@ def test_a_deployment_is_read_from_the_outputs() -> None:
         queue_url="https://sqs/events",
         dead_letter_queue_url="https://sqs/dead",
         status_queue_url="https://sqs/status",
+        conversion_queue_url="https://sqs/conversions",
+        large_conversion_queue_url="https://sqs/large",
         receipts_queue_url="https://sqs/receipts",
         jobs_queue_url="https://sqs/jobs",
         registry_table="registry",

@@ -12,7 +12,7 @@ from ragstack_local.files.uploads import select
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Path:
-    return tmp_path / "stack" / "roots.json"
+    return tmp_path / ".stack" / "roots.json"
 
 
 @pytest.fixture

@@ -210,7 +210,7 @@ def test_a_name_that_is_not_utf_8_does_not_stop_the_others(folder: Path) -> None
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are always text there")
 def test_skipped_files_are_counted_by_type_and_listed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    names = (b"[red].PNG", b"caf\xe9.png", b"archive.tar.gz", b"Makefile")
+    names = (b"[red].MP4", b"caf\xe9.mp4", b"archive.tar.gz", b"Makefile")
     selection = Selection(
         skipped=(
             *(Skipped(Path(os.fsdecode(name)), Skip.TYPE) for name in names),
@@ -225,12 +225,12 @@ def test_skipped_files_are_counted_by_type_and_listed_on_request(capsys: pytest.
     listed = capsys.readouterr().out.splitlines()
 
     assert counted == [
-        "Skipped: 1 .gz, 2 .png, 1 hidden, 1 sidecar without a document, 1 without a type (--show-skipped lists them)",
+        "Skipped: 1 .gz, 2 .mp4, 1 hidden, 1 sidecar without a document, 1 without a type (--show-skipped lists them)",
     ]
     assert listed == [
-        "Skipped: 1 .gz, 2 .png, 1 hidden, 1 sidecar without a document, 1 without a type",
-        "  [red].PNG: unsupported type",
-        "  caf\N{REPLACEMENT CHARACTER}.png: unsupported type",
+        "Skipped: 1 .gz, 2 .mp4, 1 hidden, 1 sidecar without a document, 1 without a type",
+        "  [red].MP4: unsupported type",
+        "  caf\N{REPLACEMENT CHARACTER}.mp4: unsupported type",
         "  archive.tar.gz: unsupported type",
         "  Makefile: unsupported type",
         "  .git: hidden",
@@ -282,7 +282,7 @@ def test_a_missing_path_is_an_error(folder: Path) -> None:
 
 
 def test_named_files_of_other_types_are_reported(folder: Path) -> None:
-    document, picture = write(folder / "leave.md"), write(folder / "logo.png")
+    document, picture = write(folder / "leave.md"), write(folder / "film.mp4")
     sidecar = write(folder / "leave.md.metadata.json", '{"metadataAttributes": {}}')
 
     selection = select([sidecar, document, picture])

@@ -125,3 +125,13 @@ def around(boxes: Sequence[Box]) -> Box:
     left, top = min(box.left for box in boxes), min(box.top for box in boxes)
     right, bottom = max(box.left + box.width for box in boxes), max(box.top + box.height for box in boxes)
     return Box(left, top, right - left, bottom - top)
+
+
+def written(pages: Sequence[RecognizedPage]) -> str:
+    """Return recognized pages as JSON."""
+    return json.dumps([page.to_json() for page in pages], ensure_ascii=False, separators=(",", ":"))
+
+
+def read_pages(text: bytes) -> tuple[RecognizedPage, ...]:
+    """Return the pages that :func:`written` wrote."""
+    return tuple(RecognizedPage.from_json(page) for page in json.loads(text))

@@ -23,6 +23,7 @@ from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.search.base import PAGE_SIZE, RetrievalBackend
 from ragstack_common.search.document_search import Ask
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
+from ragstack_common.search.engines import converted
 from ragstack_common.search.errors import describe
 from ragstack_common.search.inference import VocabularySource
 from ragstack_common.search.merge import best_first, identify, merge_slices, rank_key
@@ -255,7 +256,7 @@ class BedrockEngine(Engine):
         search: dict[str, Any] = {"numberOfResults": count}
         combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
         if combined is not None:
-            search["filter"] = filters.to_bedrock(combined)
+            search["filter"] = filters.to_bedrock(converted.as_indexed(combined))
         if self.search_type is not None:
             search["overrideSearchType"] = self.search_type
         return {
@@ -352,10 +353,13 @@ def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> Retrieve
 
 def to_chunk(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxyType({})) -> RetrievedChunk:
     """Convert one of the ``retrievalResults``; a missing score counts as 0. *signals* are its parts, if known."""
+    named = converted.original(hit)
     score = float(hit.get("score") or 0.0)
     content = hit.get("content") or {}
-    metadata = hit.get("metadata") or {}
+    metadata = named.get("metadata") or {}
     header, text = contextual_headers.split(_text(content))
+    if named is not hit:
+        metadata = converted.placed(metadata, text)
     content_type = content.get("type") or "TEXT"
     if content_type != "TEXT":
         metadata = {**metadata, CONTENT_DETAILS_KEY: {name: part for name, part in content.items() if name != "type"}}
@@ -364,11 +368,11 @@ def to_chunk(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxy
         ranked = ranked_fields(Ranking(base_score=score, score=score, signals={**signals}), metadata)
     return RetrievedChunk(
         content=text,
-        source=document_uri(hit) or _own_name(text, metadata),
+        source=document_uri(named) or _own_name(text, metadata),
         chunk_id=_chunk_id(metadata),
         context=header,
         content_type=content_type,
-        location=hit.get("location") or None,
+        location=named.get("location") or None,
         **ranked,
     )
 

@@ -37,6 +37,8 @@ def functions(agent: AwsService, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         for variable, name in {
             "INGESTION_QUEUE_URL": "ingestion",
             "STATUS_QUEUE_URL": "status",
+            "CONVERSION_QUEUE_URL": "conversions",
+            "LARGE_CONVERSION_QUEUE_URL": "large",
             "RECEIPTS_QUEUE_URL": "receipts",
             "JOBS_QUEUE_URL": "jobs",
             "DEAD_LETTER_QUEUE_URL": "dead",

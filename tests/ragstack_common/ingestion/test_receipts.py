@@ -41,7 +41,7 @@ BUCKET, KEY = "documents", "guide.md"
 URI = f"s3://{BUCKET}/{KEY}"
 REGION = "eu-west-1"
 NOW = 1_800_000_000.0
-QUEUES = ("ingestion", "status", "receipts", "dead", "jobs")
+QUEUES = ("ingestion", "conversion", "large_conversion", "status", "receipts", "dead", "jobs")
 
 
 @dataclass

@@ -117,6 +117,8 @@ def path(agent: AwsService, clients: SimpleNamespace) -> Path:
         registry_table=TABLE,
         ingestion_queue_url=sqs.create_queue(QueueName="ingestion")["QueueUrl"],
         status_queue_url=sqs.create_queue(QueueName="status")["QueueUrl"],
+        conversion_queue_url=sqs.create_queue(QueueName="conversions")["QueueUrl"],
+        large_conversion_queue_url=sqs.create_queue(QueueName="large")["QueueUrl"],
         receipts_queue_url=sqs.create_queue(QueueName="receipts")["QueueUrl"],
         dead_letter_queue_url=sqs.create_queue(QueueName="dead")["QueueUrl"],
         jobs_queue_url=sqs.create_queue(QueueName="jobs")["QueueUrl"],

@@ -55,7 +55,7 @@ class Measured:
 class Stack:
     """Bucket, registry, knowledge base and queues, with the functions between them."""
 
-    QUEUES: ClassVar = ("ingestion", "status", "receipts", "dead", "jobs", "snapshots")
+    QUEUES: ClassVar = ("ingestion", "conversions", "status", "receipts", "dead", "jobs", "snapshots")
 
     aws: SimpleNamespace
     bucket: str
@@ -188,6 +188,8 @@ class Stack:
                 registry_table=self.bucket,
                 ingestion_queue_url=self.queues["ingestion"],
                 status_queue_url=self.queues["status"],
+                conversion_queue_url=self.queues["conversions"],
+                large_conversion_queue_url=self.queues["conversions"],
                 receipts_queue_url=self.queues["receipts"],
                 receipt_wait_seconds=0.0,
                 dead_letter_queue_url=self.queues["dead"],

@@ -18,6 +18,8 @@ INGESTION = {
     "REGISTRY_TABLE": "registry",
     "INGESTION_QUEUE_URL": "https://sqs/events",
     "STATUS_QUEUE_URL": "https://sqs/status",
+    "CONVERSION_QUEUE_URL": "https://sqs/conversions",
+    "LARGE_CONVERSION_QUEUE_URL": "https://sqs/large",
     "RECEIPTS_QUEUE_URL": "https://sqs/receipts",
     "JOBS_QUEUE_URL": "https://sqs/jobs",
     "DEAD_LETTER_QUEUE_URL": "https://sqs/dead",

@@ -107,10 +107,10 @@ def test_a_folder_that_can_no_longer_be_read_stays_in_the_collection(
 
 
 def test_a_file_that_cannot_be_built_alone_creates_no_collection(tmp_path: Path) -> None:
-    (tmp_path / "logo.png").write_text("x")
+    (tmp_path / "film.mp4").write_text("x")
 
-    built = runner.invoke(app, ["build", str(tmp_path / "logo.png"), "--db-path", str(tmp_path / "db")])
+    built = runner.invoke(app, ["build", str(tmp_path / "film.mp4"), "--db-path", str(tmp_path / "db")])
 
     assert built.exit_code == 1
-    assert "failed logo.png: Its type is not supported" in built.output
+    assert "failed film.mp4: Its type is not supported" in built.output
     assert not (tmp_path / "db").exists()

@@ -133,7 +133,7 @@ def test_unusable_files_are_listed_and_the_others_are_searchable(
     (folder / f"{'long' * 40}.md").write_text("Parking.")
     (folder / f"{'x' * 247}.md").write_text("No sidecar can have a name that is so long.")
     Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text("Coffee.")
-    (folder / "logo.png").write_text("x")
+    (folder / "film.mp4").write_text("x")
     (folder / "secret.md").symlink_to("/etc/passwd")
     with (folder / "large.txt").open("wb") as sparse:
         sparse.truncate(51 * 1024**2)
@@ -145,7 +145,7 @@ def test_unusable_files_are_listed_and_the_others_are_searchable(
 
     uri = s3_uri(connection.bucket, "handbook/")
     assert (done.returncode, again.returncode) == (1, 1), done.stdout + done.stderr + again.stderr
-    assert "Skipped: 1 .png, 1 link that leaves the folder" in done.stdout
+    assert "Skipped: 1 .mp4, 1 link that leaves the folder" in done.stdout
     assert f"{folder}/secret.md: link that leaves the folder" in done.stdout
     for words in (
         f"NOT_UPLOADED {uri}travel.md: {folder}/travel.md.metadata.json cannot be used: it is not JSON",
@@ -169,7 +169,7 @@ def test_unusable_files_are_listed_and_the_others_are_searchable(
         ("caf\N{REPLACEMENT CHARACTER}.md", True, "NOT_UPLOADED"),
     }
     assert answer["skipped"] == [
-        {"path": f"{folder}/logo.png", "reason": "unsupported type"},
+        {"path": f"{folder}/film.mp4", "reason": "unsupported type"},
         {"path": f"{folder}/secret.md", "reason": "link that leaves the folder"},
     ]
 

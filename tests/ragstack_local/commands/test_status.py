@@ -71,7 +71,8 @@ def test_the_status_of_a_stack_has_its_urls_and_queue_lengths(tmp_path: Path, co
 
     assert f"API              {api.url}\n" in shown
     assert "7 documents can be searched\n" in shown
-    assert "Messages in queues: 0 events, 1 status checks, 0 receipts, 0 jobs, 1 dead letters\n" in shown
+    waiting = "0 events, 1 status checks, 0 conversions, 0 large conversions, 0 receipts, 0 jobs, 1 dead letters"
+    assert f"Messages in queues: {waiting}\n" in shown
     assert "`ragstack failures` lists the dead letters" in shown
 
 
