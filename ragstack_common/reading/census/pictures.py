@@ -14,7 +14,7 @@ from ragstack_common.reading.ocr.words import RecognizedPage
 NOT_RECOGNIZED: Final = "a picture; its text needs recognition (OCR)"
 ILLEGIBLE: Final = "a picture, of whose lines {:.0%} could not be recognized"
 
-LEAST_LEGIBLE: Final = 0.8
+LEAST_LEGIBLE: Final = 0.9
 """Share of the lines of a page that were recognized, below which it counts as not read."""
 
 

@@ -23,7 +23,7 @@ Point = tuple[float, float]
 LEAST_CONFIDENCE: Final = 0.5
 """Confidence of a line, below which its text is left out. Source: ``text_score`` of RapidOCR."""
 
-LEAST_GUTTER: Final = 1.0
+LEAST_GUTTER: Final = 0.5
 """Width of the space between two columns, at least, in heights of a line."""
 
 LEAST_COLUMN_LINES: Final = 3
@@ -41,6 +41,9 @@ SAME_ROW: Final = 0.5
 
 CELL_GAP: Final = 1.5
 """Space between two parts of a row that are cells of a table, at least, in heights of a line."""
+
+CELL_LETTERS: Final = 3
+"""The same between two words that the engine found as one line, in letters of the first one: print may be spaced."""
 
 SAME_HEIGHT: Final = 1.6
 """Quotient of the heights of two lines of one paragraph, at most; heights vary with the letters of a line."""
@@ -305,7 +308,7 @@ def _with_separators(rows: Sequence[Sequence[_Line]]) -> list[tuple[FoundWord, s
     written: list[tuple[FoundWord, str]] = []
     for number, row in enumerate(rows):
         for part, follower in zip(row, [*row[1:], None], strict=True):
-            written += [(word, _between_words(word, other)) for word, other in pairwise(part.found.words)]
+            written += [(word, _between_words(word, other, part.height)) for word, other in pairwise(part.found.words)]
             is_cell = follower is not None and follower.left - part.right >= CELL_GAP * part.height
             written.append((part.found.words[-1], BETWEEN_CELLS if is_cell else " "))
         if number + 1 < len(rows):
@@ -314,8 +317,20 @@ def _with_separators(rows: Sequence[Sequence[_Line]]) -> list[tuple[FoundWord, s
     return written
 
 
-def _between_words(word: FoundWord, following: FoundWord) -> str:
+def _between_words(word: FoundWord, following: FoundWord, height: float) -> str:
+    if _gap(word, following) >= max(CELL_GAP * height, CELL_LETTERS * _letter_width(word)):
+        return BETWEEN_CELLS
     return "" if _DENSE.match(word.text[-1]) and _DENSE.match(following.text[0]) else " "
+
+
+def _gap(word: FoundWord, following: FoundWord) -> float:
+    """Return the space between two words along the line; negative if they overlap."""
+    (x, y), (right, down), angle = following.corners.upper_left, word.corners.upper_right, word.corners.angle()
+    return (x - right) * math.cos(angle) + (y - down) * math.sin(angle)
+
+
+def _letter_width(word: FoundWord) -> float:
+    return math.dist(word.corners.upper_left, word.corners.upper_right) / len(word.text)
 
 
 def _continues(row: Sequence[_Line], following: Sequence[_Line], pitch: float, usual: float) -> bool:

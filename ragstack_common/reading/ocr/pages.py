@@ -2,7 +2,7 @@
 
 A local engine recognizes in the process that reads the file (:func:`read_with_recognition`). A service is called by
 another process, which has the network: this one yields the pages (:func:`pages`), that one recognizes the pictures
-among them, and :func:`composed` puts the text together in either.
+among them (``textract.recognize``, then :func:`fuller`), and :func:`composed` puts the text together in either.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ragstack_common.reading import formats, markdown
-from ragstack_common.reading.conversion import ReadText, explained
+from ragstack_common.reading.conversion import ReadText, convert, explained
 from ragstack_common.reading.formats import MAX_TEXT_CHARACTERS, UnreadableDocument, too_much_text
 from ragstack_common.reading.ocr import images
 from ragstack_common.reading.ocr.engines import Setting, how_to_install
@@ -52,10 +52,11 @@ class PageText(NamedTuple):
 
 
 class PagePicture(NamedTuple):
-    """A page whose text is to be recognized."""
+    """A page whose text is to be recognized; *text* is the little that it has of its own."""
 
     number: int
     image: "Image"
+    text: str = ""
 
     def encoded(self) -> bytes:
         """Return it as Textract takes it: in PNG, or in JPEG if that would be too large."""
@@ -83,13 +84,12 @@ def read_with_recognition(data: bytes, file_format: str, recognizer: Recognizer 
     Raises:
         UnreadableDocument: The file is damaged, has no text, or there is no recognizer for its pictures.
     """
-    if recognizer is None and file_format in formats.IMAGES:
-        raise UnreadableDocument(PICTURES.format(how_to_install(setting)))
-    found = pages(data, file_format)
+    if recognizer is None:
+        if file_format in formats.IMAGES:
+            raise UnreadableDocument(PICTURES.format(how_to_install(setting)))
+        return convert(data, file_format)
     try:
-        if recognizer is None:
-            return composed(file_format, (page for page in found if isinstance(page, PageText)))
-        return composed(file_format, _recognized(found, recognizer))
+        return composed(file_format, _recognized(pages(data, file_format), recognizer))
     except (UnreadableDocument, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file can raise any
@@ -100,16 +100,20 @@ def _recognized(found: Iterable[PageText | PagePicture], recognizer: Recognizer)
     """Yield pages with recognized text, each in the language of those before it."""
     language: str | None = None
     for page in found:
-        text: PageText | RecognizedPage
+        read: PageText | RecognizedPage = PageText(page.number, page.text)
         if isinstance(page, PagePicture):
             image = images.enlarged(page.image)
             recognition = recognizer.recognize(image, language)
-            text = recognized_page(page.number, recognition.lines, image.size, recognition.engine)
-        else:
-            text = page
-        if len(text.text.split()) >= LEAST_WORDS:
-            language = detect_language(text.text)
-        yield text
+            recognized = recognized_page(page.number, recognition.lines, image.size, recognition.engine)
+            read = fuller(PageText(page.number, page.text), recognized)
+        yield read
+        if len(read.text.split()) >= LEAST_WORDS:
+            language = detect_language(read.text)
+
+
+def fuller(own: PageText, recognized: RecognizedPage) -> PageText | RecognizedPage:
+    """Return a recognized page, or its own text if recognition found less of it, as in a script without a model."""
+    return own if len(own.text.split()) > len(recognized.words) else recognized
 
 
 def pages(data: bytes, file_format: str) -> Iterator[PageText | PagePicture]:
@@ -123,7 +127,7 @@ def pages(data: bytes, file_format: str) -> Iterator[PageText | PagePicture]:
         yield from (PagePicture(number, opened.page(number)) for number in range(1, len(opened) + 1))
         return
     with PdfDocument(data) as document:
-        without_text = []
+        without_text: dict[int, str] = {}
         characters = 0
         for number in range(1, len(document) + 1):
             text = document.text(number)
@@ -131,11 +135,11 @@ def pages(data: bytes, file_format: str) -> Iterator[PageText | PagePicture]:
             if characters > MAX_TEXT_CHARACTERS:
                 raise UnreadableDocument(too_much_text(file_format))
             if needs_recognition(document, number, text):
-                without_text.append(number)
+                without_text[number] = text
             else:
                 yield PageText(number, text)
-        for number in without_text:
-            yield PagePicture(number, document.image(number, DPI, images.MAX_PIXELS))
+        for number, text in without_text.items():
+            yield PagePicture(number, document.image(number, DPI, images.MAX_PIXELS), text)
 
 
 def needs_recognition(document: PdfDocument, number: int, text: str) -> bool:

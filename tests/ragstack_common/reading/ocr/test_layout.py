@@ -53,6 +53,17 @@ def test_columns_are_read_one_after_the_other() -> None:
     assert found.endswith("all who ask early.")
 
 
+def test_columns_with_little_space_between_them_are_read_one_after_the_other() -> None:
+    """The places are those of a scanned page, whose lines are 22 pixels high."""
+    lines = [
+        each._replace(corners=Quad.upright(left, 300 + 19 * number, right, 322 + 19 * number))
+        for left, right, texts in ((265, 616, LEFT), (632, 983, RIGHT))
+        for number, each in enumerate(column(texts, left, right))
+    ]
+
+    assert text_of(lines).split("\n\n") == [text_of(column(LEFT, 100, 480)), text_of(column(RIGHT, 100, 480))]
+
+
 def test_three_columns_with_lines_at_the_same_heights_are_read_one_after_the_other() -> None:
     columns = [[f"{name} line {number} of text" for number in range(8)] for name in "abc"]
 
@@ -76,6 +87,16 @@ def test_the_rows_of_a_table_are_read_across() -> None:
     ]
 
     assert text_of(lines) == "\n".join(" | ".join(cells) for cells in rows)
+
+
+def test_cells_that_were_found_as_one_line_are_separate() -> None:
+    whole = line("Rent 1250", 100, 100, 600)
+    rent, amount = (
+        word._replace(corners=Quad.upright(left, 100, right, 120))
+        for word, left, right in zip(whole.words, (100, 500), (160, 600), strict=True)
+    )
+
+    assert text_of([whole._replace(words=(rent, amount))]) == "Rent | 1250"
 
 
 def test_parts_of_one_line_are_joined() -> None:

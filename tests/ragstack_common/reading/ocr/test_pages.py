@@ -26,6 +26,8 @@ from tests.support.scans import NOTICE, PARAGRAPH, saved, scan, scanned_pdf
 
 SCAN = scan(((100, 100), PARAGRAPH), size=(1000, 400))
 PAGE = scan(((100, 100), PARAGRAPH), size=(1000, 1414))
+# Tests of this file are run by one worker, which loads the models once.
+pytestmark = pytest.mark.xdist_group("ocr")
 HEADING = "## Page 1 (read from an image)"
 TYPED = pdf_files.text(*((700 - 14 * n, 12, b"(Typed line %d of a page with words enough)" % n) for n in range(4)))
 MEMORY = 1280 * 1024**2
@@ -208,6 +210,16 @@ def test_an_engine_that_knows_the_language_is_asked_first() -> None:
 
     assert FirstLegible([first, second]).recognize(SCAN, "ru").engine == "second"
     assert FirstLegible([first, second]).recognize(SCAN, "de").engine == "first"
+
+
+def test_a_page_keeps_its_text_if_recognition_finds_less() -> None:
+    """Its script may have no model, for example."""
+    data = scanned_pdf(PAGE).replace(
+        b"595 0 0 842 0 0 cm /I Do", b"BT /F 8 Tf 9 9 Td (Two words) Tj ET 595 0 0 842 0 0 cm /I Do"
+    )
+
+    assert read(data, "pdf", Fixed("One", 0.9)).text == "Two words\f"
+    assert len(read(data, "pdf", Fixed("Now there are more", 0.9)).recognized) == 1
 
 
 def test_the_language_is_that_of_the_pages_with_text() -> None:
