@@ -112,6 +112,12 @@ def _html() -> _Reader:
     return lambda data, charset: ReadText(*pages.read(data, charset))
 
 
+def _doc() -> _Reader:
+    from ragstack_common.reading.word import word97  # noqa: PLC0415
+
+    return lambda data, _: ReadText(word97.read(data))
+
+
 def _docx() -> _Reader:
     from ragstack_common.reading.word import document  # noqa: PLC0415
 
@@ -244,6 +250,7 @@ def _of_mail(mail: "Mail") -> ReadText:
 
 
 _READERS: Final[Mapping[str, Callable[[], _Reader]]] = {
+    "doc": _doc,
     "docx": _docx,
     "eml": _eml,
     "epub": _epub,

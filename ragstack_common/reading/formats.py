@@ -96,8 +96,7 @@ Source: user guide of Knowledge Bases, formats of the default parser.
 """
 
 READ_DIRECTLY: Final = ("txt", "md", "csv")
-UNREADABLE_HERE: Final = ("doc",)
-CONVERTED: Final = tuple(each for each in FORMATS if each not in (*READ_DIRECTLY, *UNREADABLE_HERE))
+CONVERTED: Final = tuple(each for each in FORMATS if each not in READ_DIRECTLY)
 IMAGES: Final = ("png", "jpg", "tiff", "webp", "gif")
 
 WITH_PAGES: Final = ("pdf", *IMAGES)
@@ -273,10 +272,6 @@ def check(data: bytes, file_format: str) -> None:
         raise UnreadableDocument(too_large(len(data)))
     if not data.strip():
         raise UnreadableDocument("The file is empty.")
-    if file_format in UNREADABLE_HERE:
-        raise UnreadableDocument(
-            "The local Bedrock does not support Word 97-2003 files (.doc), unlike Amazon Bedrock: save it as .docx."
-        )
     beginnings = _BEGINNINGS.get(file_format)
     if beginnings and not any(mark in data[:1024] for mark in beginnings):
         if data.startswith(_OLE):

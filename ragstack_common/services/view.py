@@ -215,8 +215,6 @@ class Viewer:
         if seen.failure is not None:
             raise UnreadableDocument(f"it could not be indexed. {seen.failure}")
         file_format = None if seen.is_converted else formats.of_name(seen.key)
-        if file_format in formats.UNREADABLE_HERE:
-            raise UnreadableDocument(f"files of the type .{file_format} have no view.")
         if seen.size > self._max_bytes:
             raise UnreadableDocument(f"the file has {seen.size:,} bytes; the maximum is {self._max_bytes:,}.")
         wish = request.model_dump(exclude={"uri"})

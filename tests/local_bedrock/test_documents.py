@@ -138,7 +138,7 @@ UNREADABLE: dict[str, tuple[bytes | None, str]] = {
     "blank.md": (b" \n\t ", "The file is empty"),
     "slides.pptx": (b"PK", "The file type .pptx is not supported: use one of"),
     "README": (b"text", "A file without an extension is not supported"),
-    "old.doc": (b"\xd0\xcf\x11\xe0", "save it as .docx"),
+    "old.doc": (b"\xd0\xcf\x11\xe0", "The .doc file is damaged"),
     "picture.txt": (bytes(range(32)) * 100, "not text"),
     "picture.pdf": (b"\x89PNG\r\n", "not that of a .pdf file"),
     "broken.pdf": (b"%PDF-1.7\nnonsense", "The .pdf file is damaged"),

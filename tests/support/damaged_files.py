@@ -416,6 +416,7 @@ _DAMAGES: Final = {
     "docx": _archive,
     "epub": _archive,
     "html": _markup,
+    "doc": _bytes,
     "msg": _bytes,
     "odp": _archive,
     "ods": _archive,

@@ -8,7 +8,9 @@ from typing import Final
 from ragstack_common.reading.html import books
 from ragstack_common.reading.mail import archives, eml, msg
 from ragstack_common.reading.plain import json_files, markup, notebooks, org, separated, subtitles
+from ragstack_common.reading.word import word97
 from tests.support.book_files import epub, mht
+from tests.support.doc_files import HIDDEN, IN_TABLE, SPECIAL, P, doc, item_of, row_of
 from tests.support.mail_files import compound_file, compressed, outlook
 
 
@@ -19,6 +21,7 @@ def _read_rst(data: bytes) -> str:
 
 
 READERS: Final[Mapping[str, Callable[[bytes], object]]] = {
+    "doc": word97.read,
     "eml": eml.read,
     "epub": books.read,
     "ipynb": notebooks.read,
@@ -75,7 +78,21 @@ _IPYNB: Final = (
     b'{"cell_type": "code", "source": "x", "outputs": [{"output_type": "stream", "text": "a\\rb\\u001b[0m"},\n{"output_type": "error",\n'
     b'"traceback": ["t"]},\n{"output_type": "display_data", "data": {"text/html": "<table><tr><td>a<td>b<tr><td>c"}}]}],\n"worksheets": [{"cells": []}]}'
 )
+_DOC: Final = doc(
+    {
+        "body": [
+            P([("Title", b"")], style=1), P([("a", HIDDEN), ("\x13", SPECIAL), ("PAGE", b""), ("\x14", SPECIAL), ("1\x15\x02", SPECIAL)], item_of(1)),
+            P([("c", b"")], IN_TABLE, end="\x07"), P([("d", b"")], IN_TABLE, end="\x07"), P([], row_of(500, 900), end="\x07"),
+            P([("e", b"")], IN_TABLE, end="\x07"), P([], row_of(900), end="\x07"),
+        ],
+        "footnotes": [P([("\x02", SPECIAL), ("n", b"")])],
+        "headers": [P([("h", b"")]) for _ in range(6)],
+        "text boxes": [P([("box", b"")])],
+    },
+    notes=[10], headers=[2] * 6, levels=[(1, 0, "\x00.")],
+)  # fmt: skip
 SEEDS: Final[Mapping[str, bytes]] = {
+    "doc": _DOC,
     "eml": _EML,
     "epub": _EPUB,
     "ipynb": _IPYNB,

@@ -56,8 +56,6 @@ def count(
         MemoryError: The limits do not allow the memory that the file needs.
         UnreadableDocument: The file is damaged, protected or hostile.
     """
-    if file_format in formats.UNREADABLE_HERE:
-        raise UnreadableDocument(f"only the knowledge base reads .{file_format} files")
     formats.check(data, file_format)
     counts = _counter(file_format, charset, column, recognized)
     try:
@@ -89,6 +87,7 @@ def _counter(
         slides,
         slides97,
         word,
+        word97,
     )
 
     if file_format in formats.IMAGES:
@@ -112,6 +111,7 @@ def _counter(
     if count_text := of_texts.get(file_format):
         return lambda data: count_text(data, charset)
     counters = {
+        "doc": word97.count,
         "docx": word.count,
         "eml": mail.count_eml,
         "epub": archives.count_epub,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.ragstack_common.reading.census import plain_files
 from tests.ragstack_common.reading.census.binary_sheet_files import binary_workbooks
 from tests.ragstack_common.reading.census.book_files import books, web_archives
+from tests.ragstack_common.reading.census.doc_files import old_documents
 from tests.ragstack_common.reading.census.mail_files import mails, outlook_mails
 from tests.ragstack_common.reading.census.marked import SOME, MarkedFile, check_damage, check_receipt
 from tests.ragstack_common.reading.census.markup_files import org_files, restructured_texts
@@ -173,4 +174,16 @@ def test_a_receipt_has_each_word_of_light_markup(file: MarkedFile) -> None:
 @SOME
 @given(st.one_of(restructured_texts(), org_files()), st.randoms(use_true_random=False))
 def test_a_receipt_misses_what_an_index_lacks_of_light_markup(file: MarkedFile, random: Random) -> None:
+    check_damage(file, random)
+
+
+@SOME
+@given(old_documents())
+def test_a_receipt_has_each_word_of_an_old_document(file: MarkedFile) -> None:
+    check_receipt(file)
+
+
+@SOME
+@given(old_documents(), st.randoms(use_true_random=False))
+def test_a_receipt_misses_what_an_index_lacks_of_an_old_document(file: MarkedFile, random: Random) -> None:
     check_damage(file, random)
