@@ -287,7 +287,7 @@ class ReceiptService:
                 return None
             raise
         content = formats.of_content(data, key)
-        work.is_convertible = content != file_format or content in formats.UNREADABLE_HERE
+        work.is_convertible = content != file_format
         recognized = self._recognized(record)
         census = self._counts(data, file_format or content, charset_of(answer.get("ContentType")), column, recognized)
         # Plain text is converted for its encoding alone; rows that are records are divided by the knowledge base.
