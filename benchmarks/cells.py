@@ -12,16 +12,15 @@ Run: ``python benchmarks/cells.py [--rows 300] [--environment FOLDER]``.
 """
 
 import argparse
-import json
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from parts import libraries
 from parts.made_tables import SHAPES, MadeTable, converted, made_tables, write
 from parts.measuring import table
 from rich.console import Console
@@ -34,19 +33,7 @@ READERS = {
     "html": ("RAGStack", "docling-slim", "docling-rs", "markitdown"),
     "pdf": ("RAGStack", "pdf-inspector", "liteparse", "docling-rs", "markitdown"),
 }
-PACKAGES = {
-    "docling-slim": "docling-slim[format-office,format-web]==2.143.0",
-    "docling-rs": "docling-rs==2.52.7",
-    "pdf-inspector": "pdf-inspector==1.25.2",
-    "liteparse": "liteparse==2.18.0",
-    "markitdown": "markitdown[docx,xlsx,pdf]==0.1.9",
-    "python-calamine": "python-calamine==0.9.1",
-    "openpyxl": "openpyxl==3.1.5",
-    "python-docx": "python-docx==1.2.0",
-}
-RUNNER = Path(__file__).parent / "parts" / "table_readers.py"
 SEED = 11
-SECONDS = 600
 
 Cell = tuple[tuple[str, ...], str, str]
 """The names of the row, the name of the column, and the text."""
@@ -62,14 +49,14 @@ def main() -> None:
     console = Console(width=180)
     with tempfile.TemporaryDirectory(prefix="ragstack-cells-") as folder:
         environment = chosen.environment or Path(folder, "environment")
-        missing = installed(environment, console)
+        missing = libraries.installed(environment, console)
         taken: set[str] = set()
         made = [made_tables(number, chosen.rows, SEED, taken) for number in range(len(SHAPES))]
         files = written(made, Path(folder))
-        for file_format, libraries in READERS.items():
+        for file_format, readers in READERS.items():
             rows = [
                 row
-                for library in libraries
+                for library in readers
                 if library not in missing
                 for row in measured(library, made, files[file_format], environment, console)
             ]
@@ -82,20 +69,6 @@ def main() -> None:
 
 def size(file: Path) -> int:
     return file.stat().st_size
-
-
-def installed(environment: Path, console: Console) -> set[str]:
-    """Install the libraries, and return those that could not be."""
-    if not environment.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    missing = set()
-    for library, package in PACKAGES.items():
-        command = [str(environment / "bin" / "pip"), "install", "--quiet", package]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode:
-            missing.add(library)
-            console.print(f"{library} could not be installed: {done.stderr.strip()[-200:]}", markup=False)
-    return missing
 
 
 def written(made: Sequence[MadeTable], folder: Path) -> dict[str, list[Path]]:
@@ -115,17 +88,8 @@ def measured(
     library: str, made: Sequence[MadeTable], files: Sequence[Path], environment: Path, console: Console
 ) -> Iterator[list[str]]:
     """Yield the row of a library, or nothing if it read no file."""
-    python = sys.executable if library == "RAGStack" else str(environment / "bin" / "python")
-    command = [python, str(RUNNER), library, *map(str, files)]
-    try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=SECONDS)
-        found = json.loads(done.stdout.rstrip().rpartition("\n")[2])
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        console.print(f"{library} did not end: {error!r:.200}", markup=False)
-        return
-    if found["failure"]:
-        console.print(f"{library}: {found['failure']}", markup=False)
-    if not any(found["texts"]):
+    found = libraries.read(library, files, environment, console)
+    if found is None:
         return
     exact = [f1(expected(one), read(one, text)) for one, text in zip(made, found["texts"], strict=True)]
     value = [

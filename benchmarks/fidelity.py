@@ -1,8 +1,8 @@
 """Compare the words of the index with those that a rendering of each file shows.
 
-The readers of the index are checked by programs that share no code with them: LibreOffice prints Word documents and
-workbooks, Poppler reads their pages and those of PDF files, and Chromium says what a web page shows. All three come
-from the system: ``apt install libreoffice-writer libreoffice-calc poppler-utils chromium``.
+The readers of the index are checked by programs that share no code with them: LibreOffice prints office files, Poppler
+reads their pages and those of PDF files, and Chromium says what a web page shows. All three come from the system:
+``apt install libreoffice-writer libreoffice-calc libreoffice-impress poppler-utils chromium``.
 
 A word is lost if a rendering shows it and the index has it nowhere, not even within other letters: pages divide words
 at the ends of lines. It is added if the index has it and no rendering shows it. Names of sheets, which are not printed,
@@ -12,7 +12,11 @@ Without FOLDER, the files are the samples and those that ``parts/read_files.py``
 with ``fidelity.json``: the exit code is 1 if one is worse. ``--store`` writes them there. They do not vary with the
 same versions of the three programs, which that file names.
 
-Run: ``python benchmarks/fidelity.py [FOLDER] [--list] [--store]``. The exit code is 1 if nothing could be compared.
+With ``--beside``, other libraries read the same files, each in a process of its own. They are installed from PyPI into
+a temporary environment, or once into ``--environment FOLDER``. Their memory is that of the whole process.
+
+Run: ``python benchmarks/fidelity.py [FOLDER] [--list] [--store] [--beside]``. The exit code is 1 if nothing could be
+compared.
 """
 
 import argparse
@@ -30,7 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parts import read_files
+from parts import libraries, read_files
 from parts.measuring import table
 from playwright.sync_api import sync_playwright
 from rich.console import Console
@@ -45,8 +49,22 @@ NOT_ON_SLIDES = re.compile(r"^### Notes\n.*?(?=^## Slide|\Z)|^## Slide \d+:?", r
 RAISED = re.compile("([\u00b2\u00b3\u00b9\u2070-\u209c])")
 WORD = re.compile(r"[^\W_]+")
 MOST_SHOWN = 12
+BESIDE = {
+    "docx": ("docling-slim", "python-docx", "markitdown"),
+    "html": ("docling-slim", "markitdown"),
+    "odp": ("docling-slim",),
+    "ods": ("docling-slim", "python-calamine"),
+    "odt": ("docling-slim",),
+    "pdf": ("liteparse", "markitdown"),
+    "pptx": ("docling-slim", "python-pptx", "markitdown"),
+    "xls": ("python-calamine", "markitdown"),
+    "xlsb": ("python-calamine",),
+    "xlsx": ("docling-slim", "openpyxl", "markitdown"),
+}
+"""Libraries that read a format."""
+
 PROGRAMS = {"soffice": "--version", "pdftotext": "-v", "chromium": "--version"}
-INSTALL = "apt install libreoffice-writer libreoffice-calc poppler-utils chromium"
+INSTALL = "apt install libreoffice-writer libreoffice-calc libreoffice-impress poppler-utils chromium"
 FIGURES = Path(__file__).with_suffix(".json")
 SAMPLES = Path(__file__).parents[1] / "samples" / "documents"
 
@@ -62,6 +80,7 @@ class Result:
     refused: int = 0
     seconds: float = 0.0
     bytes: int = 0
+    renderings: dict[Path, str] = field(default_factory=dict)
 
 
 def main() -> None:
@@ -69,20 +88,30 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", help="its files are compared, and those of its folders")
     parser.add_argument("--list", action="store_true", help="list the words that differ in each file")
     parser.add_argument("--store", action="store_true", help="store the figures of the files of the repository")
+    parser.add_argument("--beside", action="store_true", help="let other libraries read the files too")
+    parser.add_argument("--environment", type=Path, help="keep the libraries in this folder")
     chosen = parser.parse_args()
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         sys.exit(f"{', '.join(missing)} is missing: {INSTALL}")
     console = Console()
     listing = console if chosen.list else None
-    if chosen.folder:
-        results = compared([chosen.folder], listing)
-    else:
-        with tempfile.TemporaryDirectory() as made:
-            read_files.write(Path(made))
-            results = compared([SAMPLES, Path(made)], listing)
-    if not results:
-        sys.exit(f"{chosen.folder} has no files that can be compared")
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = [chosen.folder] if chosen.folder else [SAMPLES, made := Path(temporary, "files")]
+        if not chosen.folder:
+            made.mkdir()
+            read_files.write(made)
+        results = compared(folders, listing)
+        if not results:
+            sys.exit(f"{chosen.folder} has no files that can be compared")
+        if chosen.beside:
+            environment = chosen.environment or Path(temporary, "environment")
+            libraries.installed(environment, console)
+            for name, result in sorted(results.items()):
+                readers = ("RAGStack", *BESIDE.get(name, ()))
+                found = [row for each in readers for row in beside(each, name, result, environment, console)]
+                heads = ["library", "lost / 10,000", "added / 10,000", "not read", "s / MB", "MB"]
+                console.print(table(f"{name}: {result.files} files", heads, found))
     rows = [
         [
             name, str(each.files), str(each.refused), f"{each.words:,}", per_10_000(each.lost, each.words),
@@ -96,6 +125,34 @@ def main() -> None:
         FIGURES.write_text(json.dumps(figures(results), indent=2) + "\n")
     elif not chosen.folder:
         check(figures(results), json.loads(FIGURES.read_text()), console)
+
+
+def beside(library: str, kind: str, result: Result, environment: Path, console: Console) -> Iterator[list[str]]:
+    """Yield the row of a library for the files of a format, or nothing if it read none."""
+    files = [*result.renderings]
+    found = libraries.read(library, files, environment, console)
+    if found is None:
+        return
+    lost: Counter[str] = Counter()
+    added: Counter[str] = Counter()
+    total = 0
+    for file, text in zip(files, found["texts"], strict=True):
+        shown, own = words(result.renderings[file]), words(without_names(text, kind))
+        total += sum(shown.values())
+        lost += absent(shown, own)
+        added += absent(own, shown)
+    size = sum(file.stat().st_size for file in files)
+    yield [
+        library, per_10_000(lost, total), per_10_000(added, total), str(found["texts"].count("")),
+        f"{found['seconds'] / size * 1e6:.2f}", f"{found['peak_mb']:.0f}",
+    ]  # fmt: skip
+
+
+def without_names(text: str, kind: str) -> str:
+    """Return a text without names that are not printed: of sheets, of slides and of their notes."""
+    if kind in formats.WITH_SHEETS:
+        return re.sub("^## .*$", "", text, flags=re.MULTILINE)
+    return NOT_ON_SLIDES.sub("", text) if kind in SLIDES else text
 
 
 def figures(results: dict[str, Result]) -> dict[str, Any]:
@@ -185,6 +242,7 @@ def compare(file: Path, rendering: str, result: Result, console: Console | None)
     data = file.read_bytes()
     kind = formats.of_name(file.name)
     result.files += 1
+    result.renderings[file] = rendering
     begin = time.perf_counter()
     try:
         formats.check(data, kind)
@@ -196,11 +254,7 @@ def compare(file: Path, rendering: str, result: Result, console: Console | None)
         return
     result.seconds += time.perf_counter() - begin
     result.bytes += len(data)
-    if kind in formats.WITH_SHEETS:
-        indexed = re.sub("^## .*$", "", indexed, flags=re.MULTILINE)
-    elif kind in SLIDES:
-        indexed = NOT_ON_SLIDES.sub("", indexed)
-    shown, own = words(rendering), words(indexed)
+    shown, own = words(rendering), words(without_names(indexed, kind))
     lost, added = absent(shown, own), absent(own, shown)
     result.words += sum(shown.values())
     result.lost += lost

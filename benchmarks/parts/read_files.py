@@ -9,12 +9,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from tests.support import binary_files
 from tests.support.office_files import docx, p, r, rows, xlsx
 from tests.support.pdf_files import report
+from tests.support.slide_files import Slide, paragraph, pptx, shape
 
 CONTENT_TYPES: Final = "[Content_Types].xml"
 RELATIONS: Final = "application/vnd.openxmlformats-package.relationships+xml"
 OFFICE: Final = "application/vnd.openxmlformats-officedocument"
+
+MADE_FROM: Final = {"letter.docx": ("odt",), "prices.xlsx": ("xls", "ods"), "talk.pptx": ("odp", "ppt")}
+"""Endings of the files that LibreOffice makes of others."""
+
+BINARY_TYPES: Final = {
+    "xl/workbook.bin": "application/vnd.ms-excel.sheet.binary.macroEnabled.main",
+    "xl/worksheets/sheet1.bin": "application/vnd.ms-excel.worksheet",
+    "xl/styles.bin": "application/vnd.ms-excel.styles",
+    "xl/sharedStrings.bin": "application/vnd.ms-excel.sharedStrings",
+}
 
 PRINTED: Final = "printed"
 """Beginning of the names of web pages that a browser prints as PDF files."""
@@ -45,13 +57,15 @@ STAMP: Final = (
 
 
 def write(folder: Path) -> None:
-    """Write office files, web pages and a PDF file; LibreOffice makes the workbook of its older format."""
+    """Write office files, web pages and a PDF file; LibreOffice makes those of other formats from them."""
     for name, data in _office_files():
         (folder / name).write_bytes(data)
     for name, page in web_pages().items():
         (folder / name).write_text(page, "utf-8")
-    convert = ["soffice", "--headless", "--convert-to", "xls", "--outdir", str(folder), str(folder / "prices.xlsx")]
-    subprocess.run(convert, check=True, capture_output=True, timeout=120)
+    for name, endings in MADE_FROM.items():
+        for ending in endings:
+            convert = ["soffice", "--headless", "--convert-to", ending, "--outdir", str(folder), str(folder / name)]
+            subprocess.run(convert, check=True, capture_output=True, timeout=120)
     (folder / "report.pdf").write_bytes(report([" ".join(PARAGRAPHS * 12)] * 4))
 
 
@@ -98,6 +112,40 @@ def _office_files() -> Iterator[tuple[str, bytes]]:
         "xl/sharedStrings.xml": "sharedStrings",
     }
     yield "prices.xlsx", _typed(workbook, {name: f"{OFFICE}.spreadsheetml.{kind}+xml" for name, kind in parts.items()})
+    yield "prices.xlsb", _typed(_binary_workbook(), BINARY_TYPES)
+    bullet = '<a:buAutoNum type="arabicPeriod"/>'
+    numbered = shape(*(paragraph(each, bullet=bullet) for each in PARAGRAPHS[:2]))
+    slides = [
+        Slide(
+            _placed(shape("Gateways", kind="title"), 0) + _placed(shape(*PARAGRAPHS), 1),
+            notes=_placed(shape("not printed", kind="body"), 0),
+        ),
+        Slide(_placed(shape("a box"), 0) + _placed(numbered, 2)),
+        Slide(_placed(shape("invisible"), 0), 'show="0"'),
+    ]
+    kinds = {"ppt/presentation.xml": "presentation.main", "ppt/slideLayouts/layout.xml": "slideLayout"}
+    kinds |= {"ppt/slideMasters/master.xml": "slideMaster", "ppt/notesSlides/notes0.xml": "notesSlide"}
+    kinds |= {f"ppt/slides/slide{number}.xml": "slide" for number in range(len(slides))}
+    yield (
+        "talk.pptx",
+        _typed(pptx(slides), {name: f"{OFFICE}.presentationml.{kind}+xml" for name, kind in kinds.items()}),
+    )
+
+
+def _placed(one: str, place: int) -> str:
+    """Return a shape as wide as the slide, below as many others."""
+    size = f'<a:off x="0" y="{place * 1_500_000}"/><a:ext cx="9000000" cy="1500000"/>'
+    return one.replace("<p:txBody>", f"<p:spPr><a:xfrm>{size}</a:xfrm></p:spPr><p:txBody>")
+
+
+def _binary_workbook() -> bytes:
+    string, real, row = binary_files.string, binary_files.real, binary_files.row
+    head = row(0, *(string(place, name) for place, name in enumerate(("Code", "Price", "Share"))))
+    first = row(1, real(0, 1067, 1), real(1, 1299, 2), real(2, 0.155, 3))
+    record = binary_files.record
+    # Without the records around the rows, LibreOffice reads none.
+    sheet = record(129) + record(145) + head + first + record(146) + record(130)
+    return binary_files.xlsb({"Prices": sheet}, formats=["00000", "#,##0.00", "0.0%"])
 
 
 def _typed(data: bytes, parts: Mapping[str, str]) -> bytes:

@@ -1,17 +1,19 @@
 """Read files with one library, and print their texts, the seconds and the memory as JSON.
 
-Run by ``benchmarks/cells.py`` in an environment that has the library: ``python table_readers.py LIBRARY FILE...``.
+Run by ``libraries.py`` in an environment that has the library: ``python table_readers.py LIBRARY FILE...``.
 """
 
 import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 Read = Callable[[Path], str]
+GROUP = 6
+"""The type of grouped shapes in python-pptx."""
 
 
 def rows_as_markdown(rows: Iterable[Iterable[Any]]) -> str:
@@ -21,22 +23,33 @@ def rows_as_markdown(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def ragstack() -> Read:
+    from ragstack_common.reading import formats  # noqa: PLC0415
     from ragstack_common.reading.conversion import convert  # noqa: PLC0415
 
-    return lambda file: convert(file.read_bytes(), file.suffix[1:]).text
+    return lambda file: convert(file.read_bytes(), formats.of_name(file.name)).text
 
 
 def docling_slim() -> Read:
     # Its DocumentConverter needs PyTorch.
     from docling.backend.html_backend import HTMLDocumentBackend  # noqa: PLC0415
     from docling.backend.msexcel_backend import MsExcelDocumentBackend  # noqa: PLC0415
+    from docling.backend.mspowerpoint_backend import MsPowerpointDocumentBackend  # noqa: PLC0415
     from docling.backend.msword_backend import MsWordDocumentBackend  # noqa: PLC0415
+    from docling.backend.opendocument_backend import (  # noqa: PLC0415
+        OdpDocumentBackend,
+        OdsDocumentBackend,
+        OdtDocumentBackend,
+    )
     from docling.datamodel.base_models import InputFormat  # noqa: PLC0415
     from docling.datamodel.document import InputDocument  # noqa: PLC0415
 
     backends = {
         ".docx": (InputFormat.DOCX, MsWordDocumentBackend),
         ".html": (InputFormat.HTML, HTMLDocumentBackend),
+        ".odp": (InputFormat.ODP, OdpDocumentBackend),
+        ".ods": (InputFormat.ODS, OdsDocumentBackend),
+        ".odt": (InputFormat.ODT, OdtDocumentBackend),
+        ".pptx": (InputFormat.PPTX, MsPowerpointDocumentBackend),
         ".xlsx": (InputFormat.XLSX, MsExcelDocumentBackend),
     }
 
@@ -113,6 +126,21 @@ def python_docx() -> Read:
     return read
 
 
+def python_pptx() -> Read:
+    from pptx import Presentation  # noqa: PLC0415
+
+    def texts(shapes: Any) -> Iterator[str]:
+        for shape in shapes:
+            if shape.shape_type == GROUP:
+                yield from texts(shape.shapes)
+            elif shape.has_table:
+                yield rows_as_markdown([cell.text for cell in row.cells] for row in shape.table.rows)
+            elif shape.has_text_frame:
+                yield shape.text_frame.text
+
+    return lambda file: "\n\n".join(text for slide in Presentation(str(file)).slides for text in texts(slide.shapes))
+
+
 READERS = {
     "RAGStack": ragstack,
     "docling-slim": docling_slim,
@@ -123,6 +151,7 @@ READERS = {
     "python-calamine": python_calamine,
     "openpyxl": openpyxl,
     "python-docx": python_docx,
+    "python-pptx": python_pptx,
 }
 
 

@@ -79,8 +79,22 @@ def xlsb(
     parts: dict[str, str | bytes] = {
         "_rels/.rels": links({"r": ("officeDocument", "xl/workbook.bin")}),
         "xl/_rels/workbook.bin.rels": links(targets),
-        "xl/workbook.bin": record(131) + record(153, struct.pack("<I", since_1904)) + listed + record(132),
-        "xl/styles.bin": record(278) + codes + fonts + of_styles + record(617) + own + record(618),
+        "xl/workbook.bin": record(131)
+        + record(153, struct.pack("<I", since_1904))
+        + record(143)
+        + listed
+        + record(144),
+        "xl/styles.bin": record(278)
+        + record(615)
+        + codes
+        + record(616)
+        + record(611)
+        + fonts
+        + record(612)
+        + of_styles
+        + record(617)
+        + own
+        + record(618),
         "xl/sharedStrings.bin": record(159) + b"".join(record(19, each) for each in strings) + record(160),
     }
     parts |= {f"xl/worksheets/sheet{place}.bin": content for place, content in enumerate(sheets.values(), start=1)}

@@ -52,9 +52,12 @@ def pptx(
     listed = "".join(f'<p:sldId id="{256 + number}" r:id="s{number}"/>' for number in range(len(slides)))
     written: dict[str, str | bytes] = {
         "_rels/.rels": links({"r": ("officeDocument", "ppt/presentation.xml")}, edition),
-        "ppt/presentation.xml": f"<p:presentation {spaces}><p:sldIdLst>{listed}</p:sldIdLst></p:presentation>",
+        "ppt/presentation.xml": f"<p:presentation {spaces}><p:sldMasterIdLst><p:sldMasterId r:id='m'/></p:sldMasterIdLst>"
+        f"<p:sldIdLst>{listed}</p:sldIdLst><p:sldSz cx='9144000' cy='6858000'/></p:presentation>",
         "ppt/_rels/presentation.xml.rels": links(
-            {f"s{number}": ("slide", f"slides/slide{number}.xml") for number in range(len(slides))}, edition
+            {f"s{number}": ("slide", f"slides/slide{number}.xml") for number in range(len(slides))}
+            | {"m": ("slideMaster", "slideMasters/master.xml")},
+            edition,
         ),
         "ppt/slideLayouts/layout.xml": _tree("sldLayout", spaces, layout),
         "ppt/slideLayouts/_rels/layout.xml.rels": links({"m": ("slideMaster", "../slideMasters/master.xml")}, edition),
