@@ -19,8 +19,8 @@ from ragstack_common.registry.records import Conversion
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-MAX_REFUSAL: Final = 300
-"""Characters. Metadata of an object takes 2 KB, and JSON in ASCII up to twelve bytes for one. Source: S3 user guide."""
+MAX_REFUSAL: Final = 1200
+"""Bytes of a reason in JSON. The metadata of an object has at most 2 KB. Source: S3 user guide, object metadata."""
 
 _KEY: Final = "ragstack"
 _DELETED_AT_ONCE: Final = 1000
@@ -86,7 +86,9 @@ def write(
         s3.put_object(
             Bucket=bucket, Key=key + WORDS_SUFFIX, Body=words.encode(), ContentType="application/json; charset=utf-8"
         )
-    told = {**asdict(inputs), "refusal": refusal and refusal[:MAX_REFUSAL], "has_words": words is not None}
+    while refusal and len(json.dumps(refusal)) > MAX_REFUSAL:
+        refusal = refusal[: len(refusal) * 9 // 10]
+    told = {**asdict(inputs), "refusal": refusal, "has_words": words is not None}
     s3.put_object(
         Bucket=bucket,
         Key=text_of(key),

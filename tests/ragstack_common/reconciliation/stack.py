@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.ingestion.converting import ConversionService
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, check
 from ragstack_common.ingestion.receipts import ReceiptService
@@ -19,6 +20,7 @@ from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.jobs import Job, JobKind, JobStore
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.settings.ingestion import IngestionSettings, ReconcileSettings
+from tests.ingestion.world import converted
 from tests.local_bedrock.support import Source, s3_document, s3_identifier
 from tests.ragstack_common.reconciliation.clients import patient, undelayed
 
@@ -211,12 +213,15 @@ class Stack:
         """Have the functions work until no message is left; they ask when the knowledge base has done its part."""
         services = self.services()
         ingestion, following = IngestionService(services), FollowingService(services)
+        converting = ConversionService(services, converted)
         comparing = ReceiptService(services, self.source.bedrock.runtime, self.aws.s3, count)
         end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
-            checks, follows, compared = self.take("ingestion"), self.take("status"), self.take("receipts")
-            if not (checks or follows or compared):
+            checks, conversions = self.take("ingestion"), self.take("conversions")
+            follows, compared = self.take("status"), self.take("receipts")
+            if not (checks or conversions or follows or compared):
                 return
+            assert not conversions or converting.process(conversions, lambda: LONG) == []
             assert not checks or ingestion.process(checks, LONG) == []
             self._settle(follows)
             assert not follows or following.process(follows) == []
@@ -226,7 +231,8 @@ class Stack:
     def _settle(self, follows: list[QueueMessage]) -> None:
         uris = [uri for message in follows for uri, _operation in json.loads(message.body)["follow"]]
         by_source: dict[Source, list[dict[str, Any]]] = {}
-        for key in (uri.removeprefix(self.uri("")) for uri in uris):
+        names = [record.indexed_uri for record in self.registry.read(uris).values()]
+        for key in (name.removeprefix(self.uri("")) for name in names):
             by_source.setdefault(self.source_of(key), []).append(self.identifier(key))
         for source, identifiers in by_source.items():
             for start in range(0, len(identifiers), MOST):

@@ -1,14 +1,15 @@
 """Every kind of difference is found, reported and repaired."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from ragstack_common.core.artefacts import text_of
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.registry.catalogue import Catalogue
-from ragstack_common.registry.receipts import READERS, Receipt
+from ragstack_common.registry.receipts import READERS, NotRead, Receipt
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from ragstack_common.registry.table import INVALID_ITEMS, document_id, document_key
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
@@ -281,3 +282,81 @@ def test_a_document_whose_record_is_not_valid_is_submitted_again(stack: Stack) -
     assert (stack.record("x.txt").status, stack.record("gone.txt").status) == (Status.INDEXED, Status.DELETED)
     assert afterwards.report["differences_in_all"] == 0
     assert [facet.documents for facet in Catalogue(stack.aws.dynamodb, stack.bucket).facets()] == [1]
+
+
+def test_a_converted_text_that_is_lost_is_made_again(stack: Stack) -> None:
+    stack.indexed("notes.org")
+    assert stack.record("notes.org").is_converted
+    assert (stack.in_knowledge_base("notes.org"), stack.in_knowledge_base(text_of("notes.org"))) == (
+        "NOT_FOUND",
+        "INDEXED",
+    )
+    etag = stack.etag(text_of("notes.org"))
+    stack.remove(text_of("notes.org"))
+
+    job = stack.reconcile()
+    stack.rest()
+    stack.clock.ahead += HOUR
+
+    assert job.report["differences"] == {"converted_text": {"count": 1, "samples": [stack.uri("notes.org")]}}
+    assert stack.etag(text_of("notes.org")) == etag
+    assert stack.record("notes.org").status == "INDEXED"
+    assert stack.reconcile().report["differences"] == {}
+
+
+def test_what_was_made_of_a_document_that_is_gone_is_deleted(stack: Stack) -> None:
+    stack.put(text_of("gone.org"))
+    stack.put(f"{text_of('gone.org')}.metadata.json", "{}")
+    stack.put("gone.org.ragstack.json", "[]")
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile()
+    stack.rest()
+
+    assert job.report["differences"] == {"converted_text": {"count": 1, "samples": [stack.uri("gone.org")]}}
+    assert stack.aws.s3.list_objects_v2(Bucket=stack.bucket).get("Contents", []) == []
+
+
+def test_a_document_is_in_the_knowledge_base_in_one_form(stack: Stack) -> None:
+    stack.indexed("b.txt")
+    stack.put(text_of("b.txt"), "An earlier text.")
+    stack.ingest_behind_the_back(text_of("b.txt"))
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile()
+    stack.source.settled(stack.identifier(text_of("b.txt")))
+
+    assert job.report["differences"]["other_knowledge_base"]["samples"] == [stack.uri(text_of("b.txt"))]
+    assert stack.in_knowledge_base(text_of("b.txt")) == "NOT_FOUND"
+    assert stack.in_knowledge_base("b.txt") == "INDEXED"
+
+
+def test_a_document_that_failed_before_its_format_was_converted_is_converted(stack: Stack) -> None:
+    stack.put("old.org", "The text of old.org.")
+    stack.claim("old.org", status=Status.FAILED, knowledge_base_status="FAILED", reason="The type is not supported")
+    observed = replace(stack.record("old.org").observed, etag=stack.etag("old.org"))
+    stack.claim("old.org", observed=observed)
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile()
+    stack.rest()
+
+    assert job.report["differences"] == {"read_before": {"count": 1, "samples": [stack.uri("old.org")]}}
+    assert stack.record("old.org").status == "INDEXED"
+
+
+def test_another_setting_of_text_recognition_reads_what_depends_on_it_again(stack: Stack) -> None:
+    stack.indexed("plain.org", "scan.org", "pages.org")
+    conversion = stack.record("scan.org").observed.conversion
+    assert conversion is not None
+    of_pictures = replace(conversion, recognition="off")
+    stack.claim("scan.org", observed=replace(stack.record("scan.org").observed, conversion=of_pictures))
+    unread = NotRead("page 2", 0, 0, "a picture")
+    receipt = stack.record("pages.org").receipt
+    assert receipt is not None
+    stack.claim("pages.org", receipt=replace(receipt, not_read=(unread,), parts_not_read=1))
+
+    report = stack.reconcile(recognition="tesseract").report
+
+    assert report["differences"]["read_before"]["samples"] == [stack.uri("pages.org"), stack.uri("scan.org")]
+    assert stack.reconcile().report["differences"] == {}
