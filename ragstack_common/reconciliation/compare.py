@@ -54,7 +54,7 @@ class Difference(StrEnum):
     SEARCHABLE = "searchable"
     """The registry says FAILED or DELETED, but the knowledge base still finds it, perhaps in an earlier version."""
     OTHER_KNOWLEDGE_BASE = "other_knowledge_base"
-    """A knowledge base has it that is not the one of its tenant. It is deleted there."""
+    """A knowledge base has it that is not the one of its tenant, or has it in two forms. It is deleted there."""
     LABEL = "label"
     """The access file gives it another access label than the one that it has."""
     READ_BEFORE = "read_before"

@@ -16,6 +16,7 @@ from ragstack_common.registry.receipts import READERS, NotRead, Receipt
 from ragstack_common.registry.records import (
     FINAL,
     SEARCHABLE,
+    Conversion,
     DocumentRecord,
     Observation,
     Operation,
@@ -96,6 +97,14 @@ FAILED = written(life.failed(replace(FOLLOWED, in_knowledge_base=False), "It is 
 DELETED = ended(DELETION_FOLLOWED, says("NOT_FOUND", at=None))
 REFUSED = written(life.failed(NEW, "The sidecar is no JSON", NOW, observed=BAD, marks=EventMarks("01")))
 
+TO_CONVERT = replace(ONE, needs_conversion=True)
+CONVERTED = replace(ONE, conversion=Conversion("text 1"))
+NOT_CONVERTED = replace(ONE, conversion=Conversion("empty", refusal="It is damaged"))
+UNREADABLE = replace(NOT_CONVERTED, refusal="It is damaged")
+NEWER_TO_CONVERT = replace(TWO, needs_conversion=True)
+CONVERTING = written(life.converting(NEW, TO_CONVERT, EventMarks("01"), NOW))
+INDEXED_TEXT = replace(INDEXED, observed=CONVERTED, is_converted=True)
+
 ANY = EventMarks("02")
 FORCED = EventMarks(forced=True)
 
@@ -106,6 +115,19 @@ TABLE = [
     ("new", NEW, GONE, EventMarks(sidecar_sequencer="02"), Step.NOTHING),
     ("new", NEW, GONE, FORCED, Step.DELETE),
     ("new", NEW, BAD, ANY, Step.FAIL),
+    ("new", NEW, TO_CONVERT, ANY, Step.CONVERT),
+    # It is converted.
+    ("converting", CONVERTING, TO_CONVERT, EventMarks(), Step.CONVERT),
+    ("converting", CONVERTING, CONVERTED, EventMarks(), Step.INGEST),
+    ("converting", CONVERTING, UNREADABLE, EventMarks(), Step.FAIL),
+    ("converting", CONVERTING, GONE, ANY, Step.FORGET),
+    ("indexed", INDEXED, NEWER_TO_CONVERT, ANY, Step.CONVERT),
+    ("indexed", INDEXED, CONVERTED, ANY, Step.DELETE),
+    ("indexed, conversion did not help", INDEXED, NOT_CONVERTED, ANY, Step.INGEST),
+    ("indexed text", INDEXED_TEXT, CONVERTED, ANY, Step.NOTE),
+    ("indexed text", INDEXED_TEXT, TO_CONVERT, ANY, Step.CONVERT),
+    ("indexed text", INDEXED_TEXT, TWO, ANY, Step.DELETE),
+    ("indexed text", INDEXED_TEXT, GONE, ANY, Step.DELETE),
     # Another function is calling the knowledge base.
     ("claimed", CLAIMED, ONE, ANY, Step.LATER),
     ("claimed", CLAIMED, GONE, ANY, Step.LATER),
@@ -151,7 +173,11 @@ TABLE = [
     ("deleted", DELETED, ONE, ANY, Step.INGEST),
     ("deleted", DELETED, BAD, ANY, Step.FAIL),
 ]
-NAMES = {id(ONE): "one", id(TWO): "two", id(GONE): "gone", id(BAD): "bad"}
+NAMES = {
+    **{id(ONE): "one", id(TWO): "two", id(GONE): "gone", id(BAD): "bad", id(TO_CONVERT): "to convert"},
+    **{id(CONVERTED): "converted", id(NOT_CONVERTED): "not converted", id(UNREADABLE): "unreadable"},
+    id(NEWER_TO_CONVERT): "newer to convert",
+}
 
 
 @pytest.mark.parametrize(
@@ -556,3 +582,32 @@ class Life(RuleBasedStateMachine):
 
 TestLife = Life.TestCase
 TestLife.settings = settings(max_examples=examples(150), stateful_step_count=25, deadline=None)
+
+
+def test_what_the_parser_reads_in_part_is_converted_once() -> None:
+    partial, then = life.compared(FOLLOWED, says("INDEXED"), WITH_A_PICTURE, NOW, converts=True)
+    assert (partial.status, partial.convert, then) == (Status.WAITING, ONE.etag, Next.CHECK_AGAIN)
+
+    followed_again = replace(FOLLOWED, convert=ONE.etag)
+    again, then = life.compared(followed_again, says("INDEXED"), WITH_A_PICTURE, NOW, converts=True)
+    assert (again.status, then) == (Status.PARTIALLY_INDEXED, Next.DONE)
+
+    other_version = replace(FOLLOWED, convert="of another version")
+    assert life.compared(other_version, says("FAILED"), NOTHING, NOW, converts=True)[0].convert == ONE.etag
+
+
+@pytest.mark.parametrize(("receipt", "converts"), [(WHOLE, True), (WITH_A_PICTURE, False)])
+def test_what_is_read_or_cannot_be_read_better_is_not_converted(receipt: Receipt, converts: bool) -> None:
+    after, then = life.compared(FOLLOWED, says("INDEXED"), receipt, NOW, converts=converts)
+
+    assert after.convert is None
+    assert then is Next.DONE
+
+
+def test_a_document_is_removed_in_one_form_before_it_is_indexed_in_the_other() -> None:
+    removed = followed(CONVERTED, OperationKind.DELETE)
+
+    after, then = life.answered(removed, says("NOT_FOUND", at=None), NOW + 1, PATIENCE)
+
+    assert (after.status, after.in_knowledge_base, then) == (Status.WAITING, False, Next.CHECK_AGAIN)
+    assert life.step_for(written(after), CONVERTED, EventMarks(), NOW + 1) is Step.INGEST
