@@ -27,6 +27,7 @@ from ragstack_common.ingestion.sidecars import (
     MAX_LIST_MEMBERS,
     parse_sidecar,
 )
+from ragstack_common.reading import formats
 from ragstack_common.reconciliation.compare import SAMPLES_PER_KIND, Difference
 from ragstack_common.registry.catalogue import MAX_COUNTED_PER_DOCUMENT, MAX_VALUE_CHARACTERS
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
@@ -287,3 +288,10 @@ def test_the_example_of_an_audit_event_is_a_real_one() -> None:
 
     assert sent == [event["detail"]]
     assert (event["source"], event["detail-type"]) == (ingestion.EVENT_SOURCE, AUDIT)
+
+
+def test_the_documented_endings_are_those_that_are_read() -> None:
+    documented = [ending for row in rows_after(DOCUMENTS, "<!-- formats -->\n") for ending in row[1].split(", ")]
+
+    assert sorted(documented) == sorted(suffix.removeprefix(".") for suffix in formats.MEDIA_TYPES)
+    assert ", ".join(suffix.removeprefix(".") for suffix in formats.BEDROCK_SUFFIXES[:-1]) in DOCUMENTS

@@ -174,8 +174,14 @@ TABLE = [
     ("deleted", DELETED, BAD, ANY, Step.FAIL),
 ]
 NAMES = {
-    **{id(ONE): "one", id(TWO): "two", id(GONE): "gone", id(BAD): "bad", id(TO_CONVERT): "to convert"},
-    **{id(CONVERTED): "converted", id(NOT_CONVERTED): "not converted", id(UNREADABLE): "unreadable"},
+    id(ONE): "one",
+    id(TWO): "two",
+    id(GONE): "gone",
+    id(BAD): "bad",
+    id(TO_CONVERT): "to convert",
+    id(CONVERTED): "converted",
+    id(NOT_CONVERTED): "not converted",
+    id(UNREADABLE): "unreadable",
     id(NEWER_TO_CONVERT): "newer to convert",
 }
 
