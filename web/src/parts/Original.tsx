@@ -27,7 +27,7 @@ interface Props {
 
 /** A passage of a search's result, or of an answer's source, which alone has quotations. */
 export type Shown = Pick<Source, "source" | "content"> &
-  Partial<Pick<Source, "page" | "last_page" | "sheet" | "section" | "quoted">>;
+  Partial<Pick<Source, "page" | "last_page" | "is_slide" | "is_recognized" | "sheet" | "section" | "quoted">>;
 
 /** The words that a source was verified to contain. */
 function quotedTexts(passage: Shown): string[] {

@@ -31,13 +31,17 @@ export function keyIn(uri: string): string {
 export function place(position: {
   page?: number | null | undefined;
   last_page?: number | null | undefined;
+  is_slide?: boolean | undefined;
+  is_recognized?: boolean | undefined;
   sheet?: string | null | undefined;
   section?: string | null | undefined;
 }): string {
+  const unit = position.is_slide ? "slide" : "page";
   const pages = position.last_page
-    ? `pages ${position.page} to ${position.last_page}`
+    ? `${unit}s ${position.page} to ${position.last_page}`
     : position.page
-      ? `page ${position.page}`
+      ? `${unit} ${position.page}`
       : null;
-  return [pages, position.sheet, position.section].filter(Boolean).join(" › ");
+  const recognized = position.is_recognized ? "read from an image" : null;
+  return [pages, position.sheet, position.section, recognized].filter(Boolean).join(" › ");
 }

@@ -2,7 +2,7 @@
 
 import { Fragment } from "react";
 import type { AskResponse, Sentence } from "../../api/types";
-import { plain } from "../../parts/names";
+import { place, plain } from "../../parts/names";
 import { Button } from "../../parts/shapes";
 import { cut } from "../../parts/spans";
 import type { Asking } from "./conversation";
@@ -74,7 +74,7 @@ export function withSources(response: AskResponse): string {
   const cited = response.sources.filter((source) => source.cited);
   const lines = cited.map(
     (source) =>
-      `[${source.number}] ${source.source ?? "unnamed"}${source.page ? `, page ${source.page}` : ""}`,
+      `[${source.number}] ${[source.source ?? "unnamed", place({ ...source, section: null })].filter(Boolean).join(", ")}`,
   );
   return [response.question, "", response.answer, "", ...lines].join("\n");
 }

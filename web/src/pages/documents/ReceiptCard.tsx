@@ -1,11 +1,14 @@
 /** What the file has against what is in the index. What was not read comes first. */
 
+import { Fragment } from "react";
 import type { DocumentReceipt } from "../../api/types";
 import { count, time } from "../../format";
 import { Badge, Button, Card } from "../../parts/shapes";
 import { sentence } from "../../parts/states";
 import { Table } from "../../parts/Table";
 import { inPercent, type Missing, missing, type Pages, pageOf, share, strip } from "./receipt";
+
+const SHOWN_RECOGNIZED = 5;
 
 interface Props {
   receipt: DocumentReceipt;
@@ -25,6 +28,7 @@ export function ReceiptCard({ receipt, onPage }: Props) {
           <NotRead receipt={receipt} onPage={onPage} />
           <Strip pages={strip(receipt)} onPage={onPage} />
           <Compared receipt={receipt} />
+          <Recognized receipt={receipt} onPage={onPage} />
         </div>
         <Figures receipt={receipt} />
       </div>
@@ -129,6 +133,32 @@ function Strip({ pages, onPage }: { pages: readonly Pages[] } & Pick<Props, "onP
         );
       })}
     </ol>
+  );
+}
+
+/** The parts whose text was recognized in pictures, the least certain first. */
+function Recognized({ receipt: { recognized }, onPage }: Props) {
+  if (recognized.length === 0) return null;
+  return (
+    <p className="small">
+      Read from images (OCR), least certain first:{" "}
+      {recognized.slice(0, SHOWN_RECOGNIZED).map((each, index) => {
+        const text = `${each.part} ${inPercent(each.confidence)}`;
+        const page = pageOf(each.part);
+        return (
+          <Fragment key={each.part}>
+            {index > 0 && ", "}
+            {page !== null && onPage ? (
+              <Button kind="link" onClick={() => onPage(page)}>
+                {text}
+              </Button>
+            ) : (
+              text
+            )}
+          </Fragment>
+        );
+      })}
+    </p>
   );
 }
 

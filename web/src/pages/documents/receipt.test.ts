@@ -23,6 +23,7 @@ function receipt(pages: number, not_read: ReturnType<typeof part>[], more = 0): 
     left_out: [],
     not_read,
     parts_not_read: not_read.length + more,
+    recognized: [],
     unreadable: null,
   };
 }
