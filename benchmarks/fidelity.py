@@ -1,8 +1,9 @@
 """Compare the words of the index with those that a rendering of each file shows.
 
 The readers of the index are checked by programs that share no code with them: LibreOffice prints office files, Poppler
-reads their pages and those of PDF files, and Chromium says what a web page shows. All three come from the system:
-``apt install libreoffice-writer libreoffice-calc libreoffice-impress poppler-utils chromium``.
+reads their pages and those of PDF files, Chromium says what a web page shows, and pandoc reads books, notebooks and
+light markup. They come from the system:
+``apt install libreoffice-writer libreoffice-calc libreoffice-impress poppler-utils chromium pandoc``.
 
 A word is lost if a rendering shows it and the index has it nowhere, not even within other letters: pages divide words
 at the ends of lines. It is added if the index has it and no rendering shows it. Names of sheets, which are not printed,
@@ -10,7 +11,7 @@ do not count, and hyphens neither.
 
 Without FOLDER, the files are the samples and those that ``parts/read_files.py`` makes, and their figures are compared
 with ``fidelity.json``: the exit code is 1 if one is worse. ``--store`` writes them there. They do not vary with the
-same versions of the three programs, which that file names.
+same versions of the programs, which that file names.
 
 With ``--beside``, other libraries read the same files, each in a process of its own. They are installed from PyPI into
 a temporary environment, or once into ``--environment FOLDER``. Their memory is that of the whole process.
@@ -43,7 +44,8 @@ from ragstack_common.reading import formats
 from ragstack_common.reading.conversion import convert
 from ragstack_common.reading.formats import UnreadableDocument
 
-PRINTED = ("docx", "odp", "ods", "odt", "ppt", "pptx", "xls", "xlsb", "xlsx")
+PRINTED = ("doc", "docx", "odp", "ods", "odt", "ppt", "pptx", "rtf", "xls", "xlsb", "xlsx")
+BY_PANDOC = ("epub", "ipynb", "org", "rst", "tsv")
 SLIDES = ("odp", "ppt", "pptx")
 NOT_ON_SLIDES = re.compile(r"^### Notes\n.*?(?=^## Slide|\Z)|^## Slide \d+:?", re.MULTILINE | re.DOTALL)
 RAISED = re.compile("([\u00b2\u00b3\u00b9\u2070-\u209c])")
@@ -51,7 +53,9 @@ WORD = re.compile(r"[^\W_]+")
 MOST_SHOWN = 12
 BESIDE = {
     "docx": ("docling-slim", "python-docx", "markitdown"),
+    "epub": ("markitdown",),
     "html": ("docling-slim", "markitdown"),
+    "ipynb": ("markitdown",),
     "odp": ("docling-slim",),
     "ods": ("docling-slim", "python-calamine"),
     "odt": ("docling-slim",),
@@ -63,8 +67,8 @@ BESIDE = {
 }
 """Libraries that read a format."""
 
-PROGRAMS = {"soffice": "--version", "pdftotext": "-v", "chromium": "--version"}
-INSTALL = "apt install libreoffice-writer libreoffice-calc libreoffice-impress poppler-utils chromium"
+PROGRAMS = {"soffice": "--version", "pdftotext": "-v", "chromium": "--version", "pandoc": "--version"}
+INSTALL = "apt install libreoffice-writer libreoffice-calc libreoffice-impress poppler-utils chromium pandoc"
 FIGURES = Path(__file__).with_suffix(".json")
 SAMPLES = Path(__file__).parents[1] / "samples" / "documents"
 
@@ -213,6 +217,8 @@ def rendered(files: list[Path]) -> Iterator[tuple[Path, str]]:
                 yield file, pages(file)
             elif kind in PRINTED and (made := printed(file, Path(folder, str(number)))):
                 yield file, pages(made)
+            elif kind in BY_PANDOC and (shown := read_by_pandoc(file, kind)):
+                yield file, shown
             elif kind == "html":
                 page.goto(file.absolute().as_uri(), wait_until="domcontentloaded")
                 shown = page.evaluate("document.body.innerText")
@@ -229,6 +235,12 @@ def printed(file: Path, folder: Path) -> Path | None:
     command.insert(1, f"-env:UserInstallation={(folder.parent / 'profile').as_uri()}")
     subprocess.run(command, check=False, capture_output=True, timeout=120)
     return next(folder.glob("*.pdf"), None)
+
+
+def read_by_pandoc(file: Path, kind: str) -> str:
+    """Return what pandoc reads of a file; empty if it does not read it."""
+    command = ["pandoc", "--from", kind, "--to", "plain", "--wrap", "none", "--sandbox", str(file)]
+    return subprocess.run(command, check=False, capture_output=True, timeout=120).stdout.decode(errors="replace")
 
 
 def pages(file: Path) -> str:
