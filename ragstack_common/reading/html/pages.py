@@ -241,6 +241,8 @@ class _Table:
         if max(map(len, cells), default=0) < 2 or len(rows) < 2 or any(map(_arranges, cells)):  # noqa: PLR2004
             return None
         grid = self._grid(cells)
+        if sum(any(place < len(row) and row[place] for row in grid) for place in range(max(map(len, grid)))) < 2:  # noqa: PLR2004
+            return None  # mails have their text in the middle of empty cells
         headers = len(sections["thead"]) or next(
             (index for index, row in enumerate(cells) if any(each.name != "th" for each in row)), 1
         )

@@ -164,23 +164,21 @@ def _as_written(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _flowed(lines: Iterable[str], *, without_spaces: bool) -> Iterator[tuple[int, str]]:
-    open_line: tuple[int, str] | None = None
+    pieces: list[str] = []
+    open_depth = 0
     for line in lines:
         content = line.lstrip(">")
         depth = len(line) - len(content)
         content = content.removeprefix(" ")
-        if open_line and open_line[0] != depth:
-            yield open_line
-            open_line = None
-        before = open_line[1] if open_line else ""
-        if content.endswith(" ") and content != "-- ":
-            open_line = (depth, before + (content[:-1] if without_spaces else content))
-        elif content == "-- " and open_line:
-            yield open_line
-            yield depth, content
-            open_line = None
+        is_signature = content == "-- "
+        if pieces and (open_depth != depth or is_signature):
+            yield open_depth, "".join(pieces)
+            pieces = []
+        open_depth = depth
+        if content.endswith(" ") and not is_signature:
+            pieces.append(content[:-1] if without_spaces else content)
         else:
-            yield depth, before + content
-            open_line = None
-    if open_line:
-        yield open_line
+            yield depth, "".join([*pieces, content])
+            pieces = []
+    if pieces:
+        yield open_depth, "".join(pieces)

@@ -133,6 +133,9 @@ class WordFile:
             self._table = file.stream("1Table" if flags & _SECOND_TABLE else "0Table") or b""
             self._lengths = struct.unpack_from("<8I", self._main, _COUNTS_AT)
             self._pieces = [*self._read_pieces()]
+            if sum(piece.end - piece.begin for piece in self._pieces) > len(self._main):
+                raise ValueError("it has more text than bytes")  # noqa: TRY301 - as the others
+            self._begins = [piece.begin for piece in self._pieces]
             self._of_characters = self._read_properties(_CHARACTERS, is_paragraph=False)
             self._of_paragraphs = self._read_properties(_PARAGRAPHS, is_paragraph=True)
         except (ValueError, struct.error, IndexError) as error:
@@ -157,7 +160,10 @@ class WordFile:
 
     def runs(self, begin: int, end: int) -> Iterator[tuple[int, str, Look]]:
         """Yield the characters of a text that look the same, with their places."""
-        for piece in self._pieces:
+        for number in range(max(0, bisect_right(self._begins, begin) - 1), len(self._pieces)):
+            piece = self._pieces[number]
+            if piece.begin >= end:
+                return
             place, last = max(piece.begin, begin), min(piece.end, end)
             while place < last:
                 offset = piece.offset + (place - piece.begin) * piece.width
@@ -168,11 +174,9 @@ class WordFile:
 
     def paragraph(self, place: int) -> ParagraphLook:
         """Return what is said of the paragraph whose end is at a place."""
-        for piece in self._pieces:
-            if piece.begin <= place < piece.end:
-                style, changes, _ = self._of_paragraphs.at(piece.offset + (place - piece.begin) * piece.width)
-                return _paragraph_look(style, changes)
-        return ParagraphLook()
+        piece = self._pieces[max(0, bisect_right(self._begins, place) - 1)]
+        style, changes, _ = self._of_paragraphs.at(piece.offset + (place - piece.begin) * piece.width)
+        return _paragraph_look(style, changes)
 
     def places(self, index: int, item_bytes: int) -> list[int]:
         """Return the places of a list that has items of so many bytes with them."""
@@ -233,6 +237,8 @@ class WordFile:
         data = data[place + 5 : place + 5 + length]
         count = (len(data) - 4) // 12
         bounds = struct.unpack_from(f"<{count + 1}I", data)
+        if [*bounds] != sorted(bounds):
+            raise ValueError("its pieces are not in order")
         for number in range(count):
             offset = struct.unpack_from("<I", data, 4 * (count + 1) + 8 * number + 2)[0]
             width = 2
@@ -240,7 +246,8 @@ class WordFile:
                 offset, width = (offset & ~_COMPRESSED) // 2, 1
             # A damaged file can say that it has more text than there is.
             end = min(bounds[number + 1], bounds[number] + max(0, len(self._main) - offset) // width)
-            yield _Piece(bounds[number], end, offset, width)
+            if end > bounds[number]:
+                yield _Piece(bounds[number], end, offset, width)
 
     def _characters(self, piece: _Piece, begin: int, end: int) -> str:
         at = piece.offset + (begin - piece.begin) * piece.width

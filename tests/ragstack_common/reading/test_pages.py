@@ -229,3 +229,11 @@ def test_the_title_of_a_page_is_that_of_its_window() -> None:
 
 def test_a_page_can_be_nested_deeply() -> None:
     assert text("<div>" * 20_000 + "a") == "a"
+
+
+def test_a_table_with_text_in_one_column_only_arranges_it() -> None:
+    page = (
+        b"<table><tr><td></td><td><p>One</p><p>two</p></td><td></td></tr><tr><td>&nbsp;</td><td>three</td></tr></table>"
+    )
+
+    assert read(page).text == "One\n\ntwo\n\nthree"
