@@ -16,7 +16,6 @@ _HAS_CHARACTERS: Final = re.compile(r"[\d+\-\u2212=()ni,;.\s*†‡§]+")
 _ORDINAL_ENDINGS: Final = frozenset(
     ["st", "nd", "rd", "th", "er", "re", "ère", "e", "ème", "nde", "o", "a", "os", "as", "ª", "º"]
 )
-_SPACES: Final = re.compile(r"\s+")
 _ENDS_IN_BACKSLASHES: Final = re.compile(r"\\+(?=\||\Z)")
 
 
@@ -115,7 +114,7 @@ def lowered(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return a text with single spaces between its words."""
-    return _SPACES.sub(" ", text).strip()
+    return " ".join(text.split())
 
 
 def cell(text: str) -> str:

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ragstack_common.reading import markdown
 from ragstack_common.reading.markdown import Blocks
@@ -25,8 +24,7 @@ _NEXT_LINE: Final = re.compile(r"\n(?=.)")
 _EMBEDDED_FILE: Final = re.compile(r"data:([\w/+.-]+)(?:;[\w=-]+)*;base64,[A-Za-z0-9+/=\s]{64,}")
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """Names with values, in order; a name may occur again. The value of an empty name is that of the record itself."""
 
     pairs: Sequence[tuple[str, Any]]
