@@ -19,10 +19,13 @@ from ragstack_common.ingestion import conversions
 from ragstack_common.ingestion.conversions import Inputs
 from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, read_convert
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
+from ragstack_common.reading import formats
+from ragstack_common.reading.conversion import Attachment
 from ragstack_common.reading.converting import Converted
 from ragstack_common.reading.encodings import charset_of
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.ocr.words import written
+from ragstack_common.settings.ingestion import OFF
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
@@ -106,12 +109,13 @@ class ConversionService:
             inputs = Inputs(wanted.etag, None, wanted.recognition)
             conversions.write(self._s3, bucket, key, inputs, "", None, str(error))
             return
+        files = [each for each in converted.attachments if self._is_read(each)]
         if converted.attachments:
-            self._attach(bucket, key, wanted.etag, attributes, converted)
+            self._attach(bucket, key, attributes, files)
         inputs = Inputs(
             wanted.etag,
-            wanted.sidecar if converted.attachments else None,
-            wanted.recognition if converted.depends_on_recognition else None,
+            wanted.sidecar if files else None,
+            wanted.recognition if converted.depends_on_recognition or converted.attachments else None,
         )
         words = written(converted.recognized) if converted.recognized else None
         conversions.write(self._s3, bucket, key, inputs, converted.text, words, None)
@@ -133,11 +137,19 @@ class ConversionService:
         if converted.attachments and depth >= MAX_DEPTH:
             raise UnreadableDocument(f"It is a mail within {depth} mails: upload it by itself")
 
-    def _attach(self, bucket: str, key: str, etag: str, attributes: bytes | None, converted: Converted) -> None:
+    def _is_read(self, attachment: Attachment) -> bool:
+        """Whether an attachment becomes a document: calendars, keys and recordings would all be FAILED."""
+        try:
+            file_format = formats.of_content(attachment.data, attachment.name)
+        except UnreadableDocument:
+            return False
+        return file_format not in formats.IMAGES or self._services.settings.recognition != OFF
+
+    def _attach(self, bucket: str, key: str, attributes: bytes | None, files: Sequence[Attachment]) -> None:
         """Write the attachments of a mail with its attributes, and delete those that it no longer has."""
         folder = attachments_of(key)
         present = {*conversions.listed(self._s3, bucket, folder)}
-        for attachment in converted.attachments:
+        for attachment in files:
             child = folder + attachment.name
             sidecar = child + SIDECAR_SUFFIX
             # Before the attachment, which must not be indexed without its access label.
@@ -148,9 +160,9 @@ class ConversionService:
             self._put(bucket, child, attachment.data, present)
             present -= {child, sidecar}
         # What was made of an attachment goes with it.
-        kept = tuple(folder + attachment.name for attachment in converted.attachments)
+        kept = tuple(folder + attachment.name for attachment in files)
         conversions.delete(self._s3, bucket, [each for each in present if not each.startswith(kept)])
-        LOGGER.info("%d attachments of a mail", len(converted.attachments), extra={"uri": key, "etag": etag})
+        LOGGER.info("%d attachments of a mail are documents", len(files), extra={"key": key})
 
     def _put(self, bucket: str, key: str, data: bytes, present: set[str]) -> None:
         """Write an object, unless it has these bytes: each write is a new version, which is indexed again."""

@@ -349,7 +349,10 @@ def compared(
     if converts and not is_whole and not record.is_converted and record.convert != record.observed.etag:
         return put_back(replace(heard, convert=record.observed.etag), READS_MORE, now), Next.CHECK_AGAIN
     if status is Status.FAILED or receipt.is_empty:
-        reason = failure_reason(answer) if status is Status.FAILED else receipt.reason
+        conversion = record.observed.conversion
+        reason: str | None = failure_reason(answer) if status is Status.FAILED else receipt.reason
+        if conversion is not None and conversion.refusal is not None:
+            reason = conversion.refusal  # it was tried, and may recognize text in pictures
         return refused(heard, reason or "", now), Next.CHECK_AGAIN
     if not receipt.is_complete:
         status = Status.PARTIALLY_INDEXED

@@ -132,6 +132,8 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
 WINDOW_WORDS: Final = 120
 """Words that are looked for together, about half of a chunk: their vector is near that of the chunk that has them."""
 
+WINDOW_CHARACTERS: Final = 8 * WINDOW_WORDS
+
 TEXT_LETTERS: Final = 4
 """Letters of a text that is missed even in a long part, if nothing of it is in the index; shorter ones differ by
 chance."""
@@ -181,7 +183,8 @@ class Comparison:
     def __init__(self, census: Census) -> None:
         self.census = census
         self.index = IndexedText()
-        self._windows = [window for place, part in enumerate(census.parts) for window in _windows(place, part)]
+        self._parts = [[piece for text in part.texts for piece in _pieces(text)] for part in census.parts]
+        self._windows = [window for place, texts in enumerate(self._parts) for window in _windows(place, texts)]
         self._order = iter(_spread(len(self._windows)))
         self._looked: list[_Window] = []
 
@@ -239,19 +242,34 @@ class Comparison:
         return found
 
     def _texts(self, window: _Window) -> list[str]:
-        return self.census.parts[window.part].texts[window.begin : window.end]
+        return self._parts[window.part][window.begin : window.end]
 
 
-def _windows(place: int, part: Part) -> Iterator[_Window]:
+def _pieces(text: str) -> Iterator[str]:
+    """Divide a text that is longer than a window: a file can be one paragraph, whose parts are in many chunks."""
+    if len(text) <= WINDOW_CHARACTERS:
+        yield text
+        return
+    begin = 0
+    while begin < len(text):
+        end = begin + WINDOW_CHARACTERS
+        if end < len(text):
+            space = max(text.rfind(" ", begin, end), text.rfind("\n", begin, end))
+            end = space + 1 if space > begin else end
+        yield text[begin:end]
+        begin = end
+
+
+def _windows(place: int, texts: Sequence[str]) -> Iterator[_Window]:
     begin = words = 0
-    for number, text in enumerate(part.texts):
+    for number, text in enumerate(texts):
         own = len(words_of(text))
         if words and words + own > WINDOW_WORDS:
             yield _Window(place, begin, number, words)
             begin, words = number, 0
         words += own
     if words:
-        yield _Window(place, begin, len(part.texts), words)
+        yield _Window(place, begin, len(texts), words)
 
 
 def _spread(count: int) -> Iterator[int]:

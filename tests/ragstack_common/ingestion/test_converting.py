@@ -186,6 +186,20 @@ def test_attachments_are_documents_with_the_attributes_of_the_mail(converting: C
     assert after == before, "an attachment that stays is not a new version"
 
 
+def test_an_attachment_of_a_format_that_is_not_read_is_no_document(converting: Converting) -> None:
+    png = b"\x89PNG\r\n\x1a\n" + bytes(100)
+    converting.put("offer.eml", mail(("song.mp3", b"ID3" + bytes(500)), ("logo.png", png), ("a.csv", b"price\n12\n")))
+
+    converting.process("offer.eml")
+
+    folder, present = attachments_of("offer.eml"), converting.keys()
+    assert [key for key in present if key.startswith(folder)] == [f"{folder}a.csv"]
+    assert "song.mp3" in converting.text("offer.eml")
+    made = conversions.find(converting.s3, BUCKET, "offer.eml")
+    assert made is not None
+    assert made.inputs.recognition == "off", "with text recognition, the picture would be a document"
+
+
 def test_other_attributes_of_a_mail_without_attachments_change_nothing(converting: Converting) -> None:
     converting.put("offer.eml", mail(), {"corpus": "sales"})
     converting.process("offer.eml")

@@ -33,3 +33,18 @@ def test_a_document_that_is_hardly_indexed_is_compared_in_little_time() -> None:
 
     assert (found.read, found.lost_texts) == (0, len(texts))
     assert half.index.fruitless == comparison.MAX_FRUITLESS
+
+
+def test_a_file_of_one_long_paragraph_is_looked_for_part_by_part() -> None:
+    words = [f"word{number}" for number in range(3_000)]
+    long = Comparison(Census([Part("main text", [" ".join(words)])], "parts"))
+    chunks = [words[start : start + 100] for start in range(0, 3_000, 100)]
+
+    lookups = 0
+    while (query := long.next_query(1000)) is not None:
+        lookups += 1
+        long.add(" ".join(chunk) for chunk in chunks if {*chunk} & {*query.split()})
+
+    [found] = long.found()
+    assert (found.words, found.read) == (3_000, 3_000)
+    assert 1 < lookups <= len(chunks)
