@@ -19,7 +19,8 @@ can.
 Engines: RapidOCR (``pip install 'ragstack-kb[ocr]'``) and Tesseract (``apt install tesseract-ocr`` with
 ``tesseract-ocr-LANGUAGE``); ``auto`` is what a stack uses. None of them is told the language.
 
-Run: ``python benchmarks/ocr.py [--engine auto] [--language de] [--held-out] [--kinds clean-200,skew] [--show]``.
+Run: ``python benchmarks/ocr.py [--engine auto] [--language de] [--held-out] [--kinds clean-200,skew] [--points 5]
+[--show]``.
 """
 
 import argparse
@@ -58,7 +59,6 @@ FILES = {
 }
 """Font of each language and its place in the file; most have the first one."""
 
-POINTS = (9, 12)
 WIDTH, MARGIN = 8.27, 1.0
 """Width of a page and of its margins, in inches."""
 
@@ -87,13 +87,13 @@ class Measured(NamedTuple):
     memory_bytes: int
 
 
-def page(text: str, language: str, dpi: int) -> Image.Image:
-    """Draw a paragraph in two sizes on an A4 page."""
+def page(text: str, language: str, dpi: int, sizes: Sequence[float]) -> Image.Image:
+    """Draw a paragraph in some sizes, in points, on an A4 page."""
     file, index = FILES.get(language, FILES[""])
     image = Image.new("RGB", (round(WIDTH * dpi), round(11.69 * dpi)), "white")
     draw = ImageDraw.Draw(image)
     top = MARGIN * dpi
-    for points in POINTS:
+    for points in sizes:
         font = ImageFont.truetype(FONTS / file, round(points * dpi / 72), index=index)
         for line in wrapped(text, (WIDTH - 2 * MARGIN) * dpi, font.getlength):
             left = (WIDTH - MARGIN) * dpi - font.getlength(line) if language == "ar" else MARGIN * dpi
@@ -163,7 +163,9 @@ def wrong_characters(found: str, expected: str) -> int:
     return before[-1]
 
 
-def measured(setting: Setting, language: str, text: str, kinds: Sequence[str], shows: bool) -> Measured:
+def measured(
+    setting: Setting, language: str, text: str, kinds: Sequence[str], sizes: Sequence[float], *, shows: bool
+) -> Measured:
     """Recognize the scans of a text, in a process of its own."""
     engine = recognizer(setting)
     if engine is None:
@@ -171,12 +173,12 @@ def measured(setting: Setting, language: str, text: str, kinds: Sequence[str], s
     figures = []
     for kind in kinds:
         dpi, change = KINDS[kind]
-        image = images.enlarged(change(page(text, language, dpi)))
+        image = images.enlarged(change(page(text, language, dpi, sizes)))
         began = processor_seconds()
         found = engine.recognize(image)
         recognized = recognized_page(1, found.lines, image.size, found.engine)
         seconds = processor_seconds() - began
-        expected = normalized(f"{text} {text}")
+        expected = normalized(" ".join([text] * len(sizes)))
         wrong = wrong_characters(normalized(recognized.text), expected)
         figures.append(Figures(wrong, len(expected), seconds, recognized.legible))
         if shows:
@@ -197,21 +199,23 @@ def main() -> None:
     parser.add_argument("--engine", action="append", choices=["auto", "rapidocr", "tesseract"], help="auto")
     parser.add_argument("--language", action="append", help="all of ocr.json")
     parser.add_argument("--kinds", default=",".join(KINDS), help="kinds of scans (all)")
+    parser.add_argument("--points", default="9,12", help="sizes of the letters (9,12)")
     parser.add_argument("--held-out", action="store_true", help="measure the second paragraph of each language")
     parser.add_argument("--show", action="store_true", help="print what was recognized")
     chosen = parser.parse_args()
     if not all((FONTS / file).is_file() for file, _ in FILES.values()):
         raise SystemExit(f"Fonts are missing: {INSTALL}")
     texts = json.loads(TEXTS.read_text())
-    kinds = chosen.kinds.split(",")
+    kinds, sizes = chosen.kinds.split(","), [float(each) for each in chosen.points.split(",")]
     console = Console(width=None if sys.stdout.isatty() else 160)
     for setting in chosen.engine or ["auto"]:
         rows = []
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as processes:
             for language in chosen.language or texts:
                 text = texts[language][chosen.held_out]
-                found = processes.submit(measured, setting, language, text, kinds, chosen.show).result()
+                found = processes.submit(measured, setting, language, text, kinds, sizes, shows=chosen.show).result()
                 rows.append(row_of(language, found))
+                print(*rows[-1], flush=True)
         caption = f"{'Held-out' if chosen.held_out else 'First'} paragraphs, in characters of 1,000 that are wrong"
         columns = [setting, *kinds, "legible", "processor s", "MB"]
         console.print(table("Text recognition", columns, rows, caption))
