@@ -148,7 +148,12 @@ def recognized_page(number: int, lines: Sequence[FoundLine], size: tuple[int, in
 def legibility(lines: Sequence[FoundLine]) -> float:
     """Return the share of the length of lines whose text could be read; 1 without lines."""
     total = sum(_length(line) for line in lines)
-    return sum(_length(line) for line in lines if line.is_legible) / total if total else 1.0
+    return legible_length(lines) / total if total else 1.0
+
+
+def legible_length(lines: Sequence[FoundLine]) -> float:
+    """Return the length of the lines whose text could be read, in pixels."""
+    return sum(_length(line) for line in lines if line.is_legible)
 
 
 def _length(line: FoundLine) -> float:

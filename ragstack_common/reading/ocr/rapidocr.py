@@ -27,9 +27,9 @@ pixels, 1 to 8 % of the characters of small print (5 points on A4) are lost, whi
 
 Source: ``benchmarks/ocr.py --points 5 --language en``."""
 
-LEAST_DENSITY: Final = 0.35
-"""Letters of a line, at least, in lines as long as it is high: Latin text has about three, Chinese one. A script that
-the model does not know, or a line upside down, becomes a few letters, of which it is certain."""
+LEAST_DENSITY: Final = 0.7
+"""Letters of a line, at least, in a length of its height: Latin text has about three, Chinese one. A script that the
+model does not know, or a line upside down, becomes a few letters, of which it is certain."""
 
 CERTAIN: Final = 0.85
 """Confidence of a line above which it is not upside down."""

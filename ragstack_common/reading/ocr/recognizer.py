@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ragstack_common.reading.ocr.layout import FoundLine, legibility
+from ragstack_common.reading.ocr.layout import FoundLine, legibility, legible_length
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -48,11 +48,11 @@ class FirstLegible:
         return any(engine.knows(language) for engine in self._engines)
 
     def recognize(self, image: "Image", language: str | None = None) -> Recognition:
-        """Return the first result with enough legible lines, or else the one with most."""
+        """Return the first result of which most is legible, or else the one with most legible text."""
         engines = sorted(self._engines, key=lambda each: language is not None and not each.knows(language))
         best = engines[0].recognize(image, language)
         for engine in engines[1:]:
             if legibility(best.lines) >= LEAST_LEGIBLE:
                 break
-            best = max(best, engine.recognize(image, language), key=lambda each: legibility(each.lines))
+            best = max(best, engine.recognize(image, language), key=lambda each: legible_length(each.lines))
         return best

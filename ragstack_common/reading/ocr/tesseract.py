@@ -123,12 +123,22 @@ class Tesseract:
 
     def recognize(self, image: "PillowImage", language: str | None = None) -> Recognition:
         """Find the lines of a picture with the model of its language, or else of its script."""
-        model = _OF_TAG.get(language or "")
-        if model in installed_models():
-            lines = _lines(image, model, 0)
-            if lines and _certainty(lines) >= CERTAIN:
-                return Recognition(ENGINE, lines)
-        return Recognition(ENGINE, _with_any_model(image))
+        from PIL import ImageFilter  # noqa: PLC0415 - images are opened by few processes
+
+        lines = _best_lines(image, language)
+        if _certainty(lines) < CERTAIN:
+            # Noise hides all text from it.
+            lines = max(lines, _best_lines(image.filter(ImageFilter.GaussianBlur(1)), language), key=_certainty)
+        return Recognition(ENGINE, lines)
+
+
+def _best_lines(image: "PillowImage", language: str | None) -> list[FoundLine]:
+    model = _OF_TAG.get(language or "")
+    if model in installed_models():
+        lines = _lines(image, model, 0)
+        if _certainty(lines) >= CERTAIN:
+            return lines
+    return _with_any_model(image)
 
 
 def _with_any_model(image: "PillowImage") -> list[FoundLine]:

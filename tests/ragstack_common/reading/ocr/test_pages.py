@@ -205,6 +205,17 @@ def test_a_picture_that_one_engine_cannot_read_is_read_by_the_next() -> None:
     assert not third.languages
 
 
+def test_an_engine_that_finds_nothing_does_not_replace_one_that_reads_a_part() -> None:
+    first = Fixed("part", 0.9)
+    found = first.recognize(SCAN)
+    unread = found.lines[0]._replace(confidence=0.1)
+    first.recognize = lambda *_: found._replace(lines=[*found.lines, unread, unread])  # type: ignore[method-assign]
+    nothing = Fixed("", 0.9)
+    nothing.recognize = lambda *_: Recognition("nothing", [])  # type: ignore[method-assign]
+
+    assert FirstLegible([first, nothing]).recognize(SCAN).engine == "part"
+
+
 def test_an_engine_that_knows_the_language_is_asked_first() -> None:
     first, second = Fixed("first", 0.9), Fixed("second", 0.9, ["ru"])
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 from ragstack_common.reading.ocr.layout import recognized_page
 from ragstack_common.reading.ocr.recognizer import Recognizer
@@ -66,6 +66,15 @@ def test_another_script_is_recognized_whether_its_language_is_known_or_not(
     page = recognized(program, image, language)
 
     assert words(page.text) == words(" ".join(RUSSIAN))
+
+
+def test_a_noisy_page_is_read(program: Recognizer) -> None:
+    needs("eng")
+    noise = Image.effect_noise(SCAN.size, 90).convert("RGB")
+
+    page = recognized(program, ImageChops.add(SCAN, noise, 1, -128))
+
+    assert words(page.text)[:8] == words(" ".join(PARAGRAPH))[:8]
 
 
 def test_languages_without_a_model_are_not_known() -> None:
