@@ -230,10 +230,23 @@ def rendered(files: list[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def printed(file: Path, folder: Path) -> Path | None:
-    """Return a PDF of an office file; None if LibreOffice does not open it."""
-    command = ["soffice", "--headless", "--convert-to", "pdf", "--outdir", str(folder), str(file)]
-    command.insert(1, f"-env:UserInstallation={(folder.parent / 'profile').as_uri()}")
-    subprocess.run(command, check=False, capture_output=True, timeout=120)
+    """Return a PDF of an office file; None if LibreOffice does not open it, or not in a minute."""
+    profile = f"-env:UserInstallation={(folder.parent / 'profile').as_uri()}"
+    # timeout ends the processes that soffice starts, too.
+    command = [
+        "timeout",
+        "-s",
+        "KILL",
+        "60",
+        "soffice",
+        profile,
+        "--headless",
+        "--convert-to",
+        "pdf",
+        "--outdir",
+        str(folder),
+    ]
+    subprocess.run([*command, str(file)], check=False, capture_output=True)
     return next(folder.glob("*.pdf"), None)
 
 

@@ -114,15 +114,18 @@ class OpenSpreadsheet:
             return ""
         if kind == "boolean":
             return cell.get("office.boolean-value", "").upper()
-        paragraphs = [self._texts.paragraph(each) for each in cell if each.tag == "text.p"]
-        written = "\n".join(paragraphs)
         if kind in (None, "string"):  # as it is shown, also by a format
-            return written if paragraphs else cell.get("office.string-value", "")
+            return self._stored(cell, "office.string-value")
         value = _value(cell, kind)
         code = self._format(style)
         if value is None or code is None or (code == GENERAL and kind in ("date", "time")):
-            return written or cell.get(f"office.{kind}-value", "").replace("T", " ")
+            return self._stored(cell, f"office.{kind}-value")
         return shown(value, code)
+
+    def _stored(self, cell: Element, attribute: str) -> str:
+        """Return the text that is stored beside a value, or else the value."""
+        paragraphs = [self._texts.paragraph(each) for each in cell if each.tag == "text.p"]
+        return "\n".join(paragraphs) if paragraphs else cell.get(attribute, "")
 
     def _format_of(self, style: str | None) -> str | None:
         """Return the format code of a style of cells; None if Excel has none for it."""

@@ -89,6 +89,8 @@ class Texts:
 
     def paragraph(self, element: Element) -> str:
         """Return the text of a paragraph; its shapes and notes are kept for the blocks that follow."""
+        if len(element) == 0 and element.get("text.style-name") is None:  # as most cells of spreadsheets
+            return markdown.one_line(element.text or "")
         written = Paragraph()
         hidden, place = self._styles.look("paragraph", element.get("text.style-name"))
         self._add_runs(element, written, hidden=bool(hidden), place=place or 0)
