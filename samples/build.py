@@ -1,4 +1,4 @@
-"""Build the pdf and docx files of the sample handbook, and the corpus of the sample data set.
+"""Build the pdf and docx files of the sample handbook, the files of ``more_formats``, and the data set's corpus.
 
 The built files are committed, so that users need none of the libraries. Building twice gives the same bytes: every
 date inside the files is fixed.
@@ -8,12 +8,16 @@ import argparse
 import csv
 import io
 import json
+import random
 import re
 import sys
+import textwrap
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -32,9 +36,20 @@ BUILT_FILES: Final = {
     "sources/data-retention.txt": "documents/engineering/data-retention.docx",
 }
 
+MORE_FORMATS: Final = {
+    "sources/office-in-porto.txt": "more_formats/office-in-porto.pptx",
+    "sources/coffee-machines.txt": "more_formats/coffee-machines.eml",
+    "sources/warehouse-lease.txt": "more_formats/warehouse-lease.pdf",
+}
+
+ATTACHMENT: Final = "maintenance-contract.docx"
+
+SCANNED_DPI: Final = 150
+SCANNED_COLUMNS: Final = 68
+
 CORPUS: Final = "judged/corpus.jsonl"
 SIDECAR: Final = ".metadata.json"
-INSTALL: Final = "pip install reportlab==5.1.0 python-docx==1.2.0"
+INSTALL: Final = "pip install reportlab==5.1.0 python-docx==1.2.0 python-pptx==1.0.2 pillow==13.0.0 matplotlib==3.11.2"
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,7 @@ class Block:
 
 
 def parse(source: str) -> Iterator[Block]:
-    """Read the few marks that the sources use: ``#``, ``##``, ``-``, and rows between ``|``."""
+    """Read the few marks that the sources use: ``#``, ``##``, ``-``, ``>`` for a note, and rows between ``|``."""
     table: list[tuple[str, ...]] = []
     for line in [*source.splitlines(), ""]:
         if line.startswith("|"):
@@ -60,7 +75,7 @@ def parse(source: str) -> Iterator[Block]:
         if table:
             yield Block("table", tuple(table))
             table = []
-        for mark, kind in (("## ", "heading"), ("# ", "title"), ("- ", "item"), ("", "text")):
+        for mark, kind in (("## ", "heading"), ("# ", "title"), ("- ", "item"), ("> ", "note"), ("", "text")):
             if line.startswith(mark):
                 if text := line.removeprefix(mark).strip():
                     yield Block(kind, ((text,),))
@@ -118,6 +133,83 @@ def build_docx(blocks: Sequence[Block]) -> bytes:
     saved = io.BytesIO()
     document.save(saved)
     return _with_fixed_dates(saved.getvalue())
+
+
+def build_pptx(blocks: Sequence[Block]) -> bytes:
+    """Write a title slide, then a slide for each heading, with the notes of its speaker."""
+    from pptx import Presentation  # noqa: PLC0415 - --help works without it
+    from pptx.util import Inches  # noqa: PLC0415
+
+    presentation = Presentation()
+    title_slide, content_slide, _, _, _, title_only, *_ = presentation.slide_layouts
+    for slide_blocks in divided(blocks, "title", "heading"):
+        title, *content = slide_blocks
+        table = next((block.rows for block in content if block.kind == "table"), None)
+        layout = title_slide if title.kind == "title" else title_only if table else content_slide
+        slide = presentation.slides.add_slide(layout)
+        slide.shapes.title.text = title.text
+        lines = [block.text for block in content if block.kind in ("item", "text")]
+        if lines:
+            slide.placeholders[1].text = "\n".join(lines)
+        if table:
+            columns, height = len(table[0]), Inches(0.5 * len(table))
+            shape = slide.shapes.add_table(len(table), columns, Inches(0.5), Inches(1.8), Inches(9), height)
+            for cell, text in zip(shape.table.iter_cells(), (text for row in table for text in row), strict=True):
+                cell.text = text
+        slide.notes_slide.notes_text_frame.text = "\n".join(block.text for block in content if block.kind == "note")
+    properties = presentation.core_properties
+    properties.title, properties.author, properties.last_modified_by = blocks[0].text, AUTHOR, AUTHOR
+    properties.created = properties.modified = WRITTEN
+    saved = io.BytesIO()
+    presentation.save(saved)
+    return _with_fixed_dates(saved.getvalue())
+
+
+def build_mail(blocks: Sequence[Block]) -> bytes:
+    """Write a mail, to which the document that follows it in the source is attached."""
+    (subject, *paragraphs), attached = divided(blocks, "title")
+    mail = EmailMessage(SMTP)
+    mail["Subject"] = subject.text
+    mail["From"] = "Marta Nunes <facilities@quillmere.example>"
+    mail["To"] = "Everybody <everybody@quillmere.example>"
+    mail["Date"] = WRITTEN.replace(tzinfo=UTC)
+    mail["Message-ID"] = "<coffee-machines@quillmere.example>"
+    mail.set_content("\n\n".join(block.text for block in paragraphs) + "\n", cte="quoted-printable")
+    maintype, _, subtype = "application/vnd.openxmlformats-officedocument.wordprocessingml.document".partition("/")
+    mail.add_attachment(build_docx(attached), maintype=maintype, subtype=subtype, filename=ATTACHMENT)
+    mail.set_boundary("quillmere-instruments")
+    return mail.as_bytes()
+
+
+def build_scan(blocks: Sequence[Block]) -> bytes:
+    """Write a typed page as a scanner sees it: grey, grainy and a little askew. The PDF has no text."""
+    import matplotlib  # noqa: ICN001, PLC0415 - for its fonts; --help works without it
+    from PIL import Image, ImageChops, ImageDraw, ImageFilter, ImageFont  # noqa: PLC0415
+
+    size = round(8.27 * SCANNED_DPI), round(11.69 * SCANNED_DPI)  # A4
+    page = Image.new("L", size, 238)
+    typewriter = str(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSansMono.ttf"))
+    font = ImageFont.truetype(typewriter, SCANNED_DPI // 7, layout_engine=ImageFont.Layout.BASIC)
+    text = "\n\n".join(textwrap.fill(block.text, SCANNED_COLUMNS) for block in blocks)
+    ImageDraw.Draw(page).multiline_text((SCANNED_DPI, SCANNED_DPI), text, fill=45, font=font, spacing=10)
+    page = page.rotate(0.6, Image.Resampling.BICUBIC, fillcolor=225).filter(ImageFilter.GaussianBlur(0.6))
+    # Source: the documentation of random promises the same numbers in each version for a seed.
+    grain = Image.frombytes("L", size, random.Random(1).randbytes(size[0] * size[1]))  # noqa: S311 - not a secret
+    page = ImageChops.add(page, grain.point(lambda value: value // 16), offset=-8)
+    pdf = io.BytesIO()
+    date = WRITTEN.timetuple()
+    page.save(pdf, "PDF", resolution=SCANNED_DPI, quality=30, creationDate=date, modDate=date)
+    return pdf.getvalue()
+
+
+def divided(blocks: Sequence[Block], *kinds: str) -> list[list[Block]]:
+    """Divide blocks in front of those of these kinds, of which the first block is one."""
+    parts: list[list[Block]] = []
+    for block in blocks:
+        if block.kind in kinds:
+            parts.append([])
+        parts[-1].append(block)
+    return parts
 
 
 def _with_fixed_dates(archive: bytes) -> bytes:
@@ -181,11 +273,16 @@ def slug(heading: str) -> str:
 def builders() -> dict[str, Callable[[], bytes]]:
     """Return what builds each committed file."""
 
-    def document(source: str, suffix: str) -> bytes:
-        build = {".pdf": build_pdf, ".docx": build_docx}[suffix]
+    def document(source: str, build: Callable[[Sequence[Block]], bytes]) -> bytes:
         return build(tuple(parse((HERE / source).read_text(encoding="utf-8"))))
 
-    documents = {built: partial(document, source, Path(built).suffix) for source, built in BUILT_FILES.items()}
+    handbook = {".pdf": build_pdf, ".docx": build_docx}
+    others = {".pptx": build_pptx, ".eml": build_mail, ".pdf": build_scan}
+    documents = {
+        built: partial(document, source, build_of[Path(built).suffix])
+        for files, build_of in ((BUILT_FILES, handbook), (MORE_FORMATS, others))
+        for source, built in files.items()
+    }
     return {**documents, CORPUS: build_corpus}
 
 

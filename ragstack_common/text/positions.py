@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstack_common.text.numbered_parts import NumberedPart
+from ragstack_common.text.numbered_parts import RECOGNIZED, NumberedPart
 from ragstack_common.text.sections import outline
 
 PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
@@ -76,7 +76,8 @@ class Position(BaseModel):
         """The position as people read it, such as: page 4 > Leave > Parental leave."""
         unit = "slide" if self.is_slide else "page"
         pages = f"{unit} {self.page}" if self.last_page is None else f"{unit}s {self.page} to {self.last_page}"
-        parts = (pages if self.page else None, self.sheet, self.section)
+        recognized = f" ({RECOGNIZED})" if self.is_recognized else ""
+        parts = (f"{pages}{recognized}" if self.page else None, self.sheet, self.section)
         return SEPARATOR.join(part for part in parts if part)
 
     def own_metadata(self) -> dict[str, str | int]:

@@ -181,7 +181,7 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Exit after the queries instead of keeping it running.")] = False,
     bedrock_arguments: BedrockArguments = None,
 ) -> None:
-    """Demonstrate RAGStack: start the local stack, upload samples/documents, wait until it is searchable, and ask.
+    """Demonstrate RAGStack: start the local stack, upload documents of samples/, wait until it finds them, and ask.
 
     The documents stay in the data folder, which `ragstack up` uses too. Its access rules are those of
     samples/access.json, also if `ragstack up` had others; the next `ragstack up` has its own again.

@@ -55,8 +55,8 @@ def _print_best(answer: Mapping[str, Any]) -> None:
 
 def describe_place(passage: Mapping[str, Any], section: str | None) -> str:
     """Return where a passage is in its document, such as: page 4 > Leave > Parental leave."""
-    known = {name: passage.get(name) for name in ("page", "last_page", "sheet")}
-    return Position(**known, section=section).place
+    known = {name: passage[name] for name in Position.model_fields if name in passage}
+    return Position(**{**known, "section": section}).place
 
 
 def _excerpt_and_place(passage: Mapping[str, Any], query: str) -> tuple[str, str]:

@@ -228,9 +228,14 @@ def deploy(
     )
 
 
+def installed_recognition() -> str | None:
+    """Return what recognizes text in pictures on this machine; None if nothing is installed."""
+    return next((name for name, is_installed in _ENGINES if is_installed()), None)
+
+
 def _recognition() -> dict[str, str]:
     """Return the context values for the recognition of text in pictures, if it is installed."""
-    installed = next((name for name, is_installed in _ENGINES if is_installed()), None)
+    installed = installed_recognition()
     # The functions have the packages of their layers alone.
     return {} if installed is None else {"recognition": installed, "reader_path": sysconfig.get_path("platlib")}
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstack_local.demo import ANSWERS, SEARCHES
+from ragstack_local.demo import ANSWERS, CONVERTED, SCANNED, SEARCHES
+from ragstack_local.stack.deployment import installed_recognition
 from tests.e2e.support import START_SECONDS, STOP_SECONDS, LocalStack
 from tests.e2e.test_access_stack import People
 from tests.support.soak import SOAK
@@ -181,15 +182,21 @@ def test_the_demonstration_succeeds_and_leaves_nothing_running(folder_of_its_own
     if demonstration.is_up:
         demonstration.end()
 
+    has_recognition = installed_recognition() is not None
+    asked = (*ANSWERS, *CONVERTED, *([SCANNED] if has_recognition else []))
+
     done = demonstration.run("demo", "--once", *demonstration.options, timeout=START_SECONDS)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert all(shlex.join(question.arguments) in done.stdout for question in SEARCHES)
     assert done.stdout.count("ms through API Gateway") == len(SEARCHES)
-    assert all(f"ragstack ask {shlex.join(question.arguments)}" in done.stdout for question in ANSWERS)
+    assert all(f"ragstack ask {shlex.join(question.arguments)}" in done.stdout for question in asked)
     assert done.stdout.count("The search found nothing that is relevant enough to answer this question.") == 2
     assert "user:bob,group:engineering does not see it: people allows none of" in done.stdout
-    assert "16 INDEXED" in done.stdout
+    assert "maintenance-contract.docx, attached to coffee-machines.eml, became a document" in done.stdout
+    assert ("19 INDEXED" if has_recognition else "1 FAILED, 18 INDEXED") in done.stdout
+    assert ("page 1 (read from an image)" in done.stdout) is has_recognition
+    assert ("To read scans, install text recognition" in done.stdout) is not has_recognition
     assert demonstration.processes() == set()
 
 

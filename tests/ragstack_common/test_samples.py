@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,23 @@ from evaluation.answers import has_reference, token_recall
 from local_bedrock.reading.parsing import Parser
 from ragstack_common.access import AccessRules, Caller, Right
 from ragstack_common.access.policy import read_policy
+from ragstack_common.core.artefacts import attachments_of
 from ragstack_common.filters import evaluate, parse, to_bedrock
 from ragstack_common.ingestion.sidecars import read_sidecar
 from ragstack_common.reading import formats
+from ragstack_common.reading.converting import ConvertingProcess
 from ragstack_common.settings.names import S3_VECTORS
+from ragstack_local.stack.deployment import installed_recognition
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 DOCUMENTS = SAMPLES / "documents"
 SIDECAR = ".metadata.json"
+MORE = SAMPLES / "more_formats"
 KEYS = "samples/documents/"
 """What the demonstration puts before the names of the documents."""
+
+LEAST_CONFIDENCE = 0.9
+"""Of the scan: it is a clean page."""
 
 
 def names_of_documents() -> list[str]:
@@ -77,6 +85,37 @@ def test_the_built_files_say_what_their_sources_say() -> None:
         built = texts()[target.removeprefix("documents/")]
         for block in script["parse"]((SAMPLES / source).read_text(encoding="utf-8")):
             assert all(cell in built for row in block.rows for cell in row)
+
+
+@pytest.mark.parametrize("source", ["office-in-porto", "coffee-machines", "warehouse-lease"])
+def test_the_files_of_more_formats_say_what_their_sources_say(source: str) -> None:
+    script = runpy.run_path(str(SAMPLES / "build.py"))
+    built = SAMPLES / script["MORE_FORMATS"][f"sources/{source}.txt"]
+    if built.suffix == ".pdf" and installed_recognition() is None:
+        pytest.skip("text recognition is not installed: apt install tesseract-ocr")
+
+    with closing(ConvertingProcess(2 * 1024**3, "auto")) as reader:
+        found = reader.convert(built.read_bytes(), built.name)
+        attached = [reader.convert(each.data, each.name) for each in found.attachments]
+
+    text = in_one_line(" ".join(each.text for each in (found, *attached)))
+    for block in script["parse"]((SAMPLES / "sources" / f"{source}.txt").read_text(encoding="utf-8")):
+        assert all(cell in text for row in block.rows for cell in row)
+    assert built.stat().st_size < 80_000
+    assert len(found.recognized) == (built.suffix == ".pdf")
+    assert all(page.confidence > LEAST_CONFIDENCE for page in found.recognized)
+
+
+def test_everybody_sees_the_files_of_more_formats() -> None:
+    policy = read_policy(SAMPLES / "access.json")
+    documents = [path for path in MORE.iterdir() if not path.name.endswith(SIDECAR)]
+
+    assert len(documents) == 3
+    for path in documents:
+        sidecar = path.with_name(f"{path.name}{SIDECAR}").read_bytes()
+        assert {"corpus", "version", "topic"} <= read_sidecar(sidecar, S3_VECTORS).keys()
+        for key in (f"samples/{MORE.name}/{path.name}", f"{MORE.name}/{path.name}"):
+            assert policy.label_of(key, None) == policy.label_of(f"{attachments_of(key)}a.pdf", None) == "handbook"
 
 
 def test_the_expected_documents_answer_each_question() -> None:

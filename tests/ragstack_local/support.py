@@ -204,8 +204,9 @@ def serving_api() -> Iterator[Api]:
             if api.pieces is not None and listed is None:
                 api.stream(self)
                 return
-            api.body = api.body if listed is None else json.dumps(listed).encode()
-            content = json.dumps(api.first.pop(0)).encode() if api.first else api.body
+            if listed is None and api.first:
+                listed = api.first.pop(0)
+            content = api.body if listed is None else json.dumps(listed).encode()
             self.send_response(api.status)
             for name, value in api.headers.items():
                 self.send_header(name, value)

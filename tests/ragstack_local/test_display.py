@@ -71,6 +71,8 @@ def test_further_passages_are_indented_below_their_result(capsys: pytest.Capture
     [
         ({"page": 4, "section": "Leave > Parental leave"}, "page 4 > Leave > Parental leave"),
         ({"page": 4, "last_page": 5}, "pages 4 to 5"),
+        ({"page": 2, "is_slide": True, "section": "Plans"}, "slide 2 > Plans"),
+        ({"page": 1, "is_recognized": True, "section": "Rent"}, "page 1 (read from an image) > Rent"),
         ({"page": None, "sheet": "Budget", "section": None}, "Budget"),
         ({}, ""),
     ],

@@ -43,6 +43,12 @@ def test_own_metadata_omits_the_page_and_unknown_values() -> None:
     assert position.own_metadata() == {"ragstack_last_page": 2, "ragstack_section": "Leave"}
 
 
+def test_the_place_says_what_was_read_from_an_image() -> None:
+    position = Position(page=1, last_page=2, is_recognized=True, section="Rent")
+
+    assert position.place == "pages 1 to 2 (read from an image) > Rent"
+
+
 @pytest.mark.parametrize(
     ("path", "section"),
     [
