@@ -23,6 +23,7 @@ _BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n|\A\r?\n")
 _HEADER: Final = re.compile(rb"^([!-9;-~]+):[ \t]*((?:.*)(?:\r?\n[ \t].*)*)", re.MULTILINE)
 _CID: Final = re.compile(r"\bcid:([^\"'\s<>)]+)", re.IGNORECASE)
 _NAMED: Final = re.compile(r"\b(?:file)?name\*?(?:0\*?)?\s*=\s*\"?[^;\s\"]")
+_SHOWN_TYPES: Final = ("text/plain", "text/html", "text/markdown", "text/enriched", "text/richtext")
 _HTML_TYPE: Final = "text/html"
 _SHOWN: Final = ("subject", "from", "to", "cc", "bcc")
 _SIGNATURES: Final = ("pgp-signature", "pkcs7-signature")
@@ -132,6 +133,9 @@ class _Mail:
         kind = part.kind
         if kind.startswith("multipart/"):
             inner = part.parts()
+            if kind == "multipart/digest":
+                self.files += [("message/rfc822", "") for _ in inner]
+                return []
             if kind == "multipart/alternative":
                 return self._alternative(inner, depth)
             return [text for each in inner for text in self.texts(each, depth + 1)]
@@ -139,7 +143,7 @@ class _Mail:
             return [line for line in decoded(part.content).splitlines() if line.strip()]
         if kind in _SIGNED and not (depth and part.is_attached):
             return self.texts(_Entity.of(eml.opened_signature(part.content)), depth + 1)
-        if depth and (part.is_attached or not kind.startswith("text/") or kind == "text/calendar"):
+        if depth and (part.is_attached or kind not in _SHOWN_TYPES):
             if not kind.endswith(_SIGNATURES):
                 self.files.append((kind, part.first("content-id").strip("<> ")))
             return []

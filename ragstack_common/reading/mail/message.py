@@ -73,7 +73,8 @@ def named(files: Iterable[tuple[str, str, bytes]]) -> Iterator[AttachedFile]:
     """
     taken: set[str] = set()
     for said, media_type, data in files:
-        name = _safe(said) or f"attachment{_SUFFIXES.get(media_type, '')}"
+        suffix = _SUFFIXES.get(media_type, ".txt" if media_type.startswith("text/") else "")
+        name = _safe(said) or f"attachment{suffix}"
         stem, suffix = name, ""
         if 1 < len(PurePosixPath(name).suffix) <= _MAX_SUFFIX:
             suffix = PurePosixPath(name).suffix

@@ -209,6 +209,21 @@ def test_names_of_attached_files_are_safe(headers: str, name: str) -> None:
     assert [each.name for each in found.attachments] == [name]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("text/x-log", "attachment.txt"),
+        ("text/csv", "attachment.csv"),
+        ("image/png", "attachment.png"),
+        ("a/b", "attachment"),
+    ],
+)
+def test_a_file_without_a_name_has_that_of_its_type(kind: str, name: str) -> None:
+    found = read(of_parts(f"{PLAIN}a", f"Content-Type: {kind}\n\nx"))
+
+    assert [each.name for each in found.attachments] == [name]
+
+
 def test_names_of_attached_files_are_unique_and_not_too_long() -> None:
     names = ["a.txt", "A.txt", "a.txt", "b", "b", f"{'x' * 300}.pdf"]
 
