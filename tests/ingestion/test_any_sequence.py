@@ -17,7 +17,7 @@ from tests.support.soak import SOAK
 EXAMPLES = 150 if SOAK else 5
 """A short run always has the same ones."""
 
-NAMES = st.sampled_from(["a.txt", "b c+ü.md", "c.eml"])
+NAMES = st.sampled_from(["a.txt", "b c+ü.md", "c.eml", "text.docx"])
 TEXTS = st.sampled_from(["granite is hard", "granite is grey", "granite is old", "\n"])
 SIDECARS: Any = st.sampled_from(
     [{"corpus": "stones"}, {"corpus": "woods", "tags": ["a", "b"], "year": 2026, "good": True}, {}, b"no JSON"]

@@ -100,6 +100,17 @@ def delete_mail(world: World) -> None:
     world.delete("c.eml")
 
 
+def create_with_a_wrong_ending(world: World) -> None:
+    """The knowledge base cannot read it, so its text is submitted instead."""
+    world.put("text.docx", "granite is hard")
+
+
+def overwrite_what_was_converted(world: World) -> None:
+    create_with_a_wrong_ending(world)
+    world.run()
+    world.put("text.docx", "granite is igneous")
+
+
 STORIES: list[Story] = [
     create,
     create_with_sidecar,
@@ -116,6 +127,8 @@ STORIES: list[Story] = [
     overwrite_mail,
     change_the_attributes_of_a_mail,
     delete_mail,
+    create_with_a_wrong_ending,
+    overwrite_what_was_converted,
 ]
 
 LONG_STORIES = {
@@ -128,6 +141,8 @@ LONG_STORIES = {
     overwrite_mail,
     change_the_attributes_of_a_mail,
     delete_mail,
+    create_with_a_wrong_ending,
+    overwrite_what_was_converted,
 }
 """Killed at every eighth step, the others at every fourth one; with RAGSTACK_SOAK all at every one."""
 

@@ -59,7 +59,7 @@ class World:
         """Make a new table and new queues."""
         name = f"world-{next(_numbers)}"
         create_table(aws.dynamodb, name)
-        kinds = ("in", "conversions", "large", "status", "receipts", "dead", "jobs")
+        kinds = ("in", "conversions", "status", "receipts", "dead", "jobs")
         urls = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in kinds}
         settings = IngestionSettings(
             knowledge_base_id=source.knowledge_base_id,
@@ -68,7 +68,7 @@ class World:
             ingestion_queue_url=urls["in"],
             status_queue_url=urls["status"],
             conversion_queue_url=urls["conversions"],
-            large_conversion_queue_url=urls["large"],
+            large_conversion_queue_url=urls["conversions"],
             receipts_queue_url=urls["receipts"],
             dead_letter_queue_url=urls["dead"],
             jobs_queue_url=urls["jobs"],
@@ -250,7 +250,7 @@ class World:
 
     def indexed(self, name: str) -> str:
         """Return the name by which the knowledge base knows a document."""
-        return text_of(self.uri(name)) if name.endswith(".eml") else self.uri(name)
+        return text_of(self.uri(name)) if name.endswith((".eml", ".docx")) else self.uri(name)
 
     def record(self, name: str) -> DocumentRecord:
         return self.registry.read([self.uri(name)])[self.uri(name)]
