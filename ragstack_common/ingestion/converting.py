@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.core.artefacts import attachments_of, mail_of
+from ragstack_common.core.artefacts import MARK, TEXT_SUFFIX, attachments_of, mail_of
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.objects import http_status, unless_absent
 from ragstack_common.core.telemetry import LOGGER
-from ragstack_common.core.uris import SIDECAR_SUFFIX, split_uri
+from ragstack_common.core.uris import MAX_URI_CHARACTERS, SIDECAR_SUFFIX, s3_uri, split_uri
 from ragstack_common.ingestion import conversions
 from ragstack_common.ingestion.conversions import Inputs
 from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, read_convert
@@ -149,8 +149,9 @@ class ConversionService:
         """Write the attachments of a mail with its attributes, and delete those that it no longer has."""
         folder = attachments_of(key)
         present = {*conversions.listed(self._s3, bucket, folder)}
-        for attachment in files:
-            child = folder + attachment.name
+        room = MAX_URI_CHARACTERS - len(s3_uri(bucket, folder))
+        children = [folder + name for name in _names([each.name for each in files], room)]
+        for child, attachment in zip(children, files, strict=True):
             sidecar = child + SIDECAR_SUFFIX
             # Before the attachment, which must not be indexed without its access label.
             if attributes is not None:
@@ -160,7 +161,7 @@ class ConversionService:
             self._put(bucket, child, attachment.data, present)
             present -= {child, sidecar}
         # What was made of an attachment goes with it.
-        kept = tuple(folder + attachment.name for attachment in files)
+        kept = tuple(child + MARK for child in children)
         conversions.delete(self._s3, bucket, [each for each in present if not each.startswith(kept)])
         LOGGER.info("%d attachments of a mail are documents", len(files), extra={"key": key})
 
@@ -172,3 +173,19 @@ class ConversionService:
             if head is not None and head.get("Metadata", {}).get("md5") == digest:
                 return
         self._s3.put_object(Bucket=bucket, Key=key, Body=data, Metadata={"md5": digest})
+
+
+def _names(names: Sequence[str], room: int) -> list[str]:
+    """Return the names of attachments, those that are too long for a URI shortened, with their number.
+
+    Args:
+        names: Each is unique.
+        room: Characters that a URI has for them.
+    """
+    fitting = []
+    for number, name in enumerate(names, 1):
+        most = room if formats.is_read_by_bedrock(name) else room - len(TEXT_SUFFIX)
+        stem, dot, suffix = name.rpartition(".")
+        ending = f"~{number}{dot}{suffix}" if stem else f"~{number}"
+        fitting.append(name if len(name) <= most else f"{(stem or name)[: max(0, most - len(ending))]}{ending}")
+    return fitting

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.text import Text
 
+from ragstack_common.reading.formats import MEDIA_TYPES
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.connection.following import DELETED, FOUND
 from ragstack_local.connection.roots import Roots
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 def ingest(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Files, or folders with all their visible files.", show_default=False),
+        typer.Argument(
+            help="Files, or folders with all their visible files. Types: "
+            + ", ".join(suffix.removeprefix(".") for suffix in sorted(MEDIA_TYPES))
+            + "; a file without an ending is read by its content.",
+            show_default=False,
+        ),
     ],
     stack: ConnectionOptions,
     options: UploadOptions,

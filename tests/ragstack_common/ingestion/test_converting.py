@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from ragstack_common.core.artefacts import attachments_of, text_of
+from ragstack_common.core.uris import MAX_URI_CHARACTERS
 from ragstack_common.ingestion import conversions
 from ragstack_common.ingestion.conversions import Inputs
 from ragstack_common.ingestion.converting import MAX_ATTACHMENTS, MAX_DEPTH, SECONDS_FOR_ONE, ConversionService
@@ -59,7 +60,7 @@ class Converting:
             body = json.dumps({"metadataAttributes": sidecar}).encode()
             self.s3.put_object(Bucket=BUCKET, Key=f"{key}.metadata.json", Body=body)
 
-    def keys(self) -> list[str]:
+    def objects(self) -> list[str]:
         return [each["Key"] for each in self.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
 
     def text(self, key: str) -> str:
@@ -149,7 +150,7 @@ def test_a_long_reason_in_any_script_fits_into_the_metadata_of_an_object(convert
 def test_a_document_that_is_gone_is_checked_and_nothing_is_made(converting: Converting) -> None:
     assert converting.process("gone.org") == []
 
-    assert converting.keys() == []
+    assert converting.objects() == []
     assert converting.checked() == ["gone.org"]
 
 
@@ -180,10 +181,37 @@ def test_attachments_are_documents_with_the_attributes_of_the_mail(converting: C
     converting.put("offer.eml", mail(("b.txt", b"two"), ("c.txt", b"three")))
     converting.process("offer.eml")
 
-    present = converting.keys()
+    present = converting.objects()
     assert [key for key in present if key.startswith(folder)] == [f"{folder}b.txt", f"{folder}c.txt"]
     after = converting.s3.head_object(Bucket=BUCKET, Key=f"{folder}b.txt")["LastModified"]
     assert after == before, "an attachment that stays is not a new version"
+
+
+def test_an_attachment_whose_name_begins_like_another_one_goes(converting: Converting) -> None:
+    converting.put("offer.eml", mail(("a.txt", b"one"), ("a.txt2.md", b"two")))
+    converting.process("offer.eml")
+    folder = attachments_of("offer.eml")
+    converting.put(text_of(f"{folder}a.txt"))  # as if its text had been converted
+
+    converting.put("offer.eml", mail(("a.txt", b"one")))
+    converting.process("offer.eml")
+
+    present = [each for each in converting.objects() if each.startswith(folder)]
+    assert present == [f"{folder}a.txt", text_of(f"{folder}a.txt")]
+
+
+def test_attachments_with_long_names_fit_into_a_uri(converting: Converting) -> None:
+    key = f"{'mails/' * 10}offer.eml"
+    long = "Price list of the year for all customers in the north.csv"
+    converting.put(key, mail((long, b"a\n1\n"), (f"New {long}", b"a\n2\n"), ("short.org", b"- x")))
+
+    converting.process(key)
+
+    folder = attachments_of(key)
+    names = [each.removeprefix(folder) for each in converting.objects() if each.startswith(folder)]
+    assert [name.rpartition("~")[2] for name in names] == ["2.csv", "1.csv", "short.org"]
+    assert all(name.startswith(("Price list of the year", "New Price list", "short")) for name in names)
+    assert all(len(f"s3://{BUCKET}/{folder}{name}") <= MAX_URI_CHARACTERS for name in names)
 
 
 def test_an_attachment_of_a_format_that_is_not_read_is_no_document(converting: Converting) -> None:
@@ -192,7 +220,7 @@ def test_an_attachment_of_a_format_that_is_not_read_is_no_document(converting: C
 
     converting.process("offer.eml")
 
-    folder, present = attachments_of("offer.eml"), converting.keys()
+    folder, present = attachments_of("offer.eml"), converting.objects()
     assert [key for key in present if key.startswith(folder)] == [f"{folder}a.csv"]
     assert "song.mp3" in converting.text("offer.eml")
     made = conversions.find(converting.s3, BUCKET, "offer.eml")
