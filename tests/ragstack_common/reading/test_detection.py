@@ -129,6 +129,7 @@ def test_a_page_is_one_with_any_extension(name: str) -> None:
         (b"\x1aE\xdf\xa3" + bytes(9), "a video"),
         (b"ID3\x04" + bytes(9), "a sound file"),
         (b"MZ\x90\x00" + bytes(9), "a program"),
+        (b"\x78\x9f\x3e\x22" + bytes(9), "a winmail.dat file of Outlook"),
         (bytes(range(256)) * 9, "in an unknown format"),
         (compound("VisioDocument", b"a"), "of another program"),
     ],
