@@ -114,7 +114,7 @@ def main() -> None:
             for name, result in sorted(results.items()):
                 readers = ("RAGStack", *BESIDE.get(name, ()))
                 found = [row for each in readers for row in beside(each, name, result, environment, console)]
-                heads = ["library", "lost / 10,000", "added / 10,000", "not read", "s / MB", "MB"]
+                heads = ["library", "lost / 10,000", "added / 10,000", "no text", "s / MB", "MB"]
                 console.print(table(f"{name}: {result.files} files", heads, found))
     rows = [
         [

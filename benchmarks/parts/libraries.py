@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 PACKAGES = {
-    "docling-slim": "docling-slim[format-office,format-web]==2.143.0",
+    "docling-slim": "docling-slim[format-office,format-opendocument,format-web]==2.143.0",
     "docling-rs": "docling-rs==2.52.7",
     "pdf-inspector": "pdf-inspector==1.25.2",
     "liteparse": "liteparse==2.18.0",
