@@ -81,7 +81,7 @@ class Figures(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The figures of all scans of a text, and the most memory of the process and the largest program it started."""
+    """The figures of all scans of a text, and the most memory of the process, which also makes the scans."""
 
     figures: list[Figures]
     memory_bytes: int
@@ -184,8 +184,7 @@ def measured(
         if shows:
             print(f"{setting} {language} {kind}: {wrong} of {len(expected)}", recognized.text, sep="\n", flush=True)
     scale = 1 if sys.platform == "darwin" else 1024
-    own, program = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return Measured(figures, (own + program) * scale)
+    return Measured(figures, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale)
 
 
 def processor_seconds() -> float:

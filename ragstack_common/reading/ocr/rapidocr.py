@@ -4,8 +4,10 @@ Its package downloads models that it does not have. Here it gets the paths of th
 else.
 """
 
+import ctypes
 import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -50,6 +52,11 @@ _OTHER_SCRIPTS: Final = frozenset(
 """Languages whose letters the model does not have. Source: the list of characters in its metadata."""
 
 
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+"""Parameters of glibc's ``mallopt``. Source: malloc.h."""
+
+
 def is_installed() -> bool:
     """Whether the package is there with its models, and ONNX Runtime."""
     return find_spec("onnxruntime") is not None and all(path.is_file() for path in _models().values())
@@ -61,6 +68,18 @@ def _models() -> dict[str, Path]:
     return {part: folder / name for part, name in _MODELS.items()}
 
 
+def _give_memory_back() -> None:
+    """Have glibc return large blocks to the system at once.
+
+    It keeps them otherwise, in parts for each thread: five pages then take 1,090 MB instead of 710, and end a process
+    with a limit of 1,280 MB.
+    """
+    set_parameter = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_parameter is not None:
+        set_parameter(_M_MMAP_THRESHOLD, 1024**2)
+        set_parameter(_M_ARENA_MAX, 2)
+
+
 class RapidOcr:
     """RapidOCR with the models of its package, loaded."""
 
@@ -68,6 +87,7 @@ class RapidOcr:
         import numpy  # noqa: ICN001, PLC0415 - RapidOCR takes its pictures
         from rapidocr import RapidOCR  # noqa: PLC0415 - takes a second to load
 
+        _give_memory_back()
         self._numpy = numpy
         paths = {f"{part}.model_path": str(path) for part, path in _models().items()}
         self._engine = RapidOCR(
