@@ -31,7 +31,7 @@ def test_logs_show_what_functions_and_processes_wrote(stack: LocalStack, handboo
     assert "ingestion INFO submission" in one.stdout
     assert "bedrock" not in one.stdout
     assert unknown.returncode == 2
-    assert "choose answers, authorizer, bedrock, documents, ingestion" in unknown.stderr
+    assert "choose answers, authorizer, bedrock, converter, documents" in unknown.stderr
 
 
 def test_ingest_reports_only_the_changed_file(stack: LocalStack, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
     ("key", "body", "reason"),
     [
         ("bad/broken.pdf", b"%PDF-1.7\nnothing of a document follows", "pdf"),
-        ("bad/picture.png", b"\x89PNG\r\n\x1a\n", "The file type .png is not supported"),
+        ("bad/picture.png", b"\x89PNG\r\n\x1a\n", "The .png file is damaged"),
     ],
 )
 def test_a_document_that_cannot_be_read_fails_with_a_reason(
