@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from ragstack_common.reading.ocr.words import RecognizedPage, Word
 from ragstack_common.reading.pdf.text import PARAGRAPH_GAP, hyphens
 from ragstack_common.reading.places import Box
-from ragstack_common.text.characters import DENSE_RANGES
+from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 
 Point = tuple[float, float]
 
@@ -45,6 +45,9 @@ CELL_GAP: Final = 1.5
 CELL_LETTERS: Final = 3
 """The same between two words that the engine found as one line, in letters of the first one: print may be spaced."""
 
+HANGUL_GAP: Final = 0.2
+"""Space between two words of Korean, at least, in heights of a line: Tesseract takes syllables for words."""
+
 SAME_HEIGHT: Final = 1.6
 """Quotient of the heights of two lines of one paragraph, at most; heights vary with the letters of a line."""
 
@@ -52,6 +55,7 @@ BETWEEN_CELLS: Final = " | "
 """A space alone would join the numbers of two cells."""
 
 _DENSE: Final = re.compile(f"[{DENSE_RANGES}]")
+_HANGUL: Final = re.compile(f"[{HANGUL_RANGES}]")
 _HYPHENS: Final = ("-", "\u2010", "\u00ad")
 
 
@@ -325,7 +329,10 @@ def _with_separators(rows: Sequence[Sequence[_Line]]) -> list[tuple[FoundWord, s
 def _between_words(word: FoundWord, following: FoundWord, height: float) -> str:
     if _gap(word, following) >= max(CELL_GAP * height, CELL_LETTERS * _letter_width(word)):
         return BETWEEN_CELLS
-    return "" if _DENSE.match(word.text[-1]) and _DENSE.match(following.text[0]) else " "
+    ends, begins = word.text[-1], following.text[0]
+    if _HANGUL.match(ends) and _HANGUL.match(begins) and _gap(word, following) < HANGUL_GAP * height:
+        return ""
+    return "" if _DENSE.match(ends) and _DENSE.match(begins) else " "
 
 
 def _gap(word: FoundWord, following: FoundWord) -> float:

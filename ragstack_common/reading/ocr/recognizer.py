@@ -8,7 +8,7 @@ from ragstack_common.reading.ocr.layout import FoundLine, legibility, legible_le
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-LEAST_LEGIBLE: Final = 0.5
+LEAST_LEGIBLE: Final = 0.8
 """Share of the lines of a page that an engine reads, below which they are likely to be in a script that it does not
 know."""
 

@@ -123,6 +123,14 @@ def test_characters_of_scripts_without_spaces_are_not_separated() -> None:
     assert text_of([line("吾輩 は 猫 である", 100, 100, 400)]) == "吾輩は猫である"
 
 
+def test_syllables_of_korean_that_touch_are_one_word() -> None:
+    whole = line("펌 프 를", 100, 100, 400)
+    places = zip(whole.words, (100, 122, 160), (120, 142, 180), strict=True)
+    words = tuple(word._replace(corners=Quad.upright(left, 100, right, 120)) for word, left, right in places)
+
+    assert text_of([whole._replace(words=words)]) == "펌프 를"
+
+
 def test_columns_of_arabic_are_read_from_the_right() -> None:
     first, second = ["يجوز لأي من الطرفين"] * 4, ["إنهاء هذا العقد قبل"] * 4
 
