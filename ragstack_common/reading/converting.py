@@ -5,7 +5,8 @@ and the parts whose sizes it names::
 
     {"unreadable": "reason"}
     {"title": ..., "attachments": [names], "recognized": [...], "sizes": [text, attachments]}
-    {"pages": [[number, is_picture], ...], "sizes": [...]}    recognize the pictures, and compose the text
+    {"pages": [[number, has_picture], ...], "sizes": [...]}    recognize the pictures, and compose the text: the parts
+                                                               are the text of each page, and its picture
 """
 
 import json
@@ -38,8 +39,8 @@ MAX_SECONDS: Final = 300.0
 """Time for one file."""
 
 MAX_RECOGNIZED_PAGES: Final = 300
-"""Pages of one file whose text is recognized. RapidOCR takes about a second for a page on one core, and the pictures of
-pages for Textract about 0.5 MB each (measured: benchmarks/ocr.py)."""
+"""Pages of one file that Textract recognizes: their pictures have about 0.5 MB each. RapidOCR takes about 4 seconds of
+processor time for a page, and 18 for a dense one, so that the time ends first. Source: benchmarks/ocr.py."""
 
 NO_TEXT: Final = "The file contains no text."
 
@@ -63,13 +64,15 @@ class Converted:
     depends_on_recognition: bool = False
 
 
-def to_markdown(
-    data: bytes, name: str, charset: str | None, setting: Setting, memory_limit: int
-) -> Converted | list[PageText | tuple[int, bytes]]:
+Pages = list[tuple[PageText, bytes | None]]
+"""The pages of a file with the text that they have, and the pictures of those that are to be recognized."""
+
+
+def to_markdown(data: bytes, name: str, charset: str | None, setting: Setting, memory_limit: int) -> Converted | Pages:
     """Convert a file.
 
     Returns:
-        Its text; or its pages, if Textract is to recognize some of them: each with its text or its picture.
+        Its text; or its pages, if Textract is to recognize some of them.
 
     Raises:
         MemoryError: It takes more than *memory_limit* bytes.
@@ -94,9 +97,11 @@ def _engine(setting: Setting) -> Recognizer | None:
     return recognizer(setting)
 
 
-def _for_textract(data: bytes, file_format: str) -> list[PageText | tuple[int, bytes]]:
-    found = _at_most(pages.pages(data, file_format))
-    return [(page.number, page.encoded()) if isinstance(page, PagePicture) else page for page in found]
+def _for_textract(data: bytes, file_format: str) -> Pages:
+    return [
+        (PageText(page.number, page.text), page.encoded() if isinstance(page, PagePicture) else None)
+        for page in _at_most(pages.pages(data, file_format))
+    ]
 
 
 def _at_most(found: Iterator[PageText | PagePicture]) -> Iterator[PageText | PagePicture]:
@@ -182,11 +187,7 @@ class ConvertingProcess:
             parts.append(rest[at : at + size])
             at += size
         if "pages" in head:
-            assert self._recognize is not None, "the setting names a service"
-            found = (
-                self._recognize(number, part) if is_picture else PageText(number, part.decode())
-                for (number, is_picture), part in zip(head["pages"], parts, strict=True)
-            )
+            found = self._recognized(head["pages"], iter(parts))
             return in_markdown(pages.composed(file_format, found), depends_on_recognition=True)
         text, *files = parts
         return Converted(
@@ -196,8 +197,17 @@ class ConvertingProcess:
             head["depends_on_recognition"],
         )
 
+    def _recognized(
+        self, listed: Sequence[tuple[int, bool]], parts: Iterator[bytes]
+    ) -> Iterator[PageText | RecognizedPage]:
+        """Yield pages with the text that they have, or that the service recognizes."""
+        assert self._recognize is not None, "the setting names a service"
+        for number, has_picture in listed:
+            own = PageText(number, next(parts).decode())
+            yield pages.fuller(own, self._recognize(number, next(parts))) if has_picture else own
 
-def _packed(found: Converted | list[PageText | tuple[int, bytes]]) -> bytes:
+
+def _packed(found: Converted | Pages) -> bytes:
     if isinstance(found, Converted):
         parts = [found.text.encode(), *(each.data for each in found.attachments)]
         head: dict[str, Any] = {
@@ -206,8 +216,8 @@ def _packed(found: Converted | list[PageText | tuple[int, bytes]]) -> bytes:
             "depends_on_recognition": found.depends_on_recognition,
         }
     else:
-        parts = [page.text.encode() if isinstance(page, PageText) else page[1] for page in found]
-        head = {"pages": [(page[0], not isinstance(page, PageText)) for page in found]}
+        parts = [part for own, picture in found for part in (own.text.encode(), picture) if part is not None]
+        head = {"pages": [(own.number, picture is not None) for own, picture in found]}
     head["sizes"] = [len(part) for part in parts]
     return b"".join([json.dumps(head).encode(), b"\n", *parts])
 

@@ -6,6 +6,7 @@ import base64
 import quopri
 import time
 from email.message import EmailMessage
+from zlib import crc32
 
 import pytest
 
@@ -21,7 +22,7 @@ def mail(body: str, headers: str = "", kind: str = "") -> bytes:
 
 def parts(*contents: str, kind: str = "mixed") -> str:
     """Return a part with parts, each with headers of its own."""
-    boundary = f"b{abs(hash(contents))}"
+    boundary = f"b{crc32(repr(contents).encode())}"
     inner = "".join(f"--{boundary}\n{content}\n" for content in contents)
     return f"Content-Type: multipart/{kind}; boundary={boundary}\n\n{inner}--{boundary}--\n"
 
