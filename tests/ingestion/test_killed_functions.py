@@ -88,12 +88,6 @@ def overwrite_mail(world: World) -> None:
     world.put("c.eml", "granite is hard")
 
 
-def change_the_attributes_of_a_mail(world: World) -> None:
-    create_mail(world)
-    world.run()
-    world.put_sidecar("c.eml", {"corpus": "woods"})
-
-
 def delete_mail(world: World) -> None:
     create_mail(world)
     world.run()
@@ -125,7 +119,6 @@ STORIES: list[Story] = [
     delete_and_put_back_while_deleting,
     create_mail,
     overwrite_mail,
-    change_the_attributes_of_a_mail,
     delete_mail,
     create_with_a_wrong_ending,
     overwrite_what_was_converted,
@@ -139,7 +132,6 @@ LONG_STORIES = {
     delete_and_put_back_while_deleting,
     create_mail,
     overwrite_mail,
-    change_the_attributes_of_a_mail,
     delete_mail,
     create_with_a_wrong_ending,
     overwrite_what_was_converted,

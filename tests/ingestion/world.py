@@ -204,14 +204,13 @@ class World:
 
     def run(self, *, rounds: int = 300) -> None:
         """Announce waiting events and deliver messages until none are left."""
-        if self.events:
-            self.announce()
         for _ in range(rounds):
+            if self.events:
+                self.announce()
             if self.ingestion_queue.due():
                 self.ingest()
             elif self.conversion_queue.due():
                 self.convert()
-                self.announce()
             elif self.status_queue.due():
                 self.settle()
                 self.follow()

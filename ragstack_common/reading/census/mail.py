@@ -48,7 +48,7 @@ def count_eml(data: bytes) -> Census:
 class _Entity:
     """A part of a mail: its headers, by their names, and its body."""
 
-    headers: dict[str, list[bytes]]
+    headers: dict[str, list[bytes]] = field(repr=False)
     body: bytes
 
     @classmethod

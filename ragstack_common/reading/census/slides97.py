@@ -11,6 +11,7 @@ from ragstack_common.reading.slides.records import ListedSlide, Record, Records
 
 _PICTURE_FRAME: Final = 75
 _OF_PAGES: Final = (7, 8, 9, 10)
+_SHOWS_MASTER: Final = 0x01
 
 
 def count(data: bytes) -> Census:
@@ -18,6 +19,8 @@ def count(data: bytes) -> Census:
     found = Records(data)
     census = Census([], "slides")
     pages = {each.own: each for each in found.listed(records.OF_NOTES)}
+    masters = {each.own: each for each in found.listed(records.MASTERS)}
+    shown: set[str] = set()
     # A page of notes names its slide, and the atom of a slide the list entry of its notes.
     hidden = pictures = comments = 0
     for number, listed in enumerate(found.listed(records.SLIDES), start=1):
@@ -29,6 +32,12 @@ def count(data: bytes) -> Census:
             continue
         part = Part(f"slide {number}", [*_texts(found, slide, listed)])
         for atom in found.all_within(slide, records.SLIDE_ATOM):
+            master = masters.get(found.number(atom.begin + 12, 4))
+            behind = found.at(master.place) if master is not None else None
+            if behind is not None and found.number(atom.begin + 20, 2) & _SHOWS_MASTER:
+                # Several slides show it; it counts for the first.
+                part.texts += [text for text in _of_master(found, behind) if text not in shown]
+                shown.update(_of_master(found, behind))
             notes = pages.get(found.number(atom.begin + 16, 4))
             page = found.at(notes.place) if notes is not None else None
             part.texts += _texts(found, page, notes) if page is not None and notes is not None else []
@@ -55,6 +64,15 @@ def _texts(found: Records, page: Record, listed: ListedSlide) -> Iterator[str]:
         for box in found.all_within(shape, records.TEXT_BOX):
             for _, text in found.texts(box):
                 yield from () if kinds and kinds[0] in _OF_PAGES else _paragraphs(text)
+
+
+def _of_master(found: Records, page: Record) -> Iterator[str]:
+    """Yield the paragraphs of the boxes of a master that are no placeholders."""
+    for shape in found.all_within(page, records.SHAPE):
+        if not any(found.all_within(shape, records.PLACEHOLDER)):
+            for box in found.all_within(shape, records.TEXT_BOX):
+                for _, text in found.texts(box):
+                    yield from _paragraphs(text)
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -48,7 +48,7 @@ class Mail:
     """
 
     subject: str
-    headers: dict[str, str]
+    headers: dict[str, str] = field(repr=False)
     body: str
     files: tuple[AttachedFile, ...] = ()
 

@@ -61,7 +61,7 @@ def test_every_name_in_a_result_is_that_of_the_document() -> None:
         ("## Slide 3: Plans\n\nWe build.", "Slide 3: Plans", "slide 3 > Plans"),
         ("We build.", "Slide 3: Plans > Notes", "slide 3 > Plans > Notes"),
         ("We build.\n\n## Slide 4\n\nWe sell.", "Slide 3: Plans", "slides 3 to 4 > Plans"),
-        ("We build.", "Page 7 (read from an image)", "page 7"),
+        ("We build.", "Page 7 (read from an image)", "page 7 (read from an image)"),
         ("We build.", "History > Slides of 2020", "History > Slides of 2020"),
         ("We build.", None, ""),
     ],
