@@ -144,6 +144,7 @@ class IngestionStack(Stack):
         CfnOutput(self, "KnowledgeBaseId", value=knowledge_base.knowledge_base_id)
         CfnOutput(self, "DataSourceId", value=knowledge_base.data_source_id)
         CfnOutput(self, "VectorStore", value=knowledge_base.vector_store)
+        CfnOutput(self, "TextRecognition", value=options.ingestion.recognition)
         if knowledge_base.tenants:
             CfnOutput(self, "TenantKnowledgeBases", value=knowledge_base.tenant_ids)
         CfnOutput(self, "StatusQueueUrl", value=self.path.status.queue.queue_url)

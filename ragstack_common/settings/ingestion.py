@@ -38,6 +38,10 @@ AttributeNames = Annotated[
 
 OFF: Final = "off"
 TEXTRACT: Final = "textract"
+
+DOLLARS_PER_1000_PAGES: Final = 1.5
+"""List price of Textract's DetectDocumentText in us-east-1."""
+
 Recognition = Literal["off", "rapidocr", "tesseract", "textract"]
 """What recognizes text in pictures and in pages without text. The first three work where the function runs."""
 

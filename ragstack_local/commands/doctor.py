@@ -139,6 +139,7 @@ def _check_stack(checks: Checks, connection: "Connection", prefix: str) -> None:
         "Deploy again in a Region that has Amazon Bedrock Knowledge Bases and S3 Vectors, with access to the embedding"
         " model",
     )
+    checks.run("text recognition", lambda: display.recognition_line(connection.recognition), "")
     checks.run("alarms", lambda: _alarms(connection, prefix), "The description of each alarm says what to do")
     checks.run("dead letters", lambda: _dead_letters(connection), "`ragstack failures` lists what failed, and why")
 

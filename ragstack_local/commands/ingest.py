@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 from rich.text import Text
 
-from ragstack_common.reading.formats import MEDIA_TYPES
+from ragstack_common.reading.formats import FORMATS, IMAGES, MEDIA_TYPES
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_common.settings.ingestion import OFF, TEXTRACT
 from ragstack_local.connection.following import DELETED, FOUND
 from ragstack_local.connection.roots import Roots
 from ragstack_local.connection_options import AsJson, ConnectionOptions, Timeout, with_options
@@ -22,6 +23,10 @@ from ragstack_local.show import display
 
 if TYPE_CHECKING:
     from ragstack_local.files.watching import Watch
+
+
+RECOGNIZED: Final = tuple(suffix for name in (*IMAGES, "pdf") for suffix in FORMATS[name].suffixes)
+"""Endings of files that can have pages to recognize."""
 
 
 @with_options
@@ -90,6 +95,7 @@ def ingest(
         roots.write()
         if watch:
             watched = _watch(paths, options, roots, cast("StackDocuments", documents), timeout, selection)
+        _note_recognition(stack, selection, as_json=as_json)
         try:
             done = upload_and_follow(documents, selection.files, timeout, force=force, as_json=as_json)
         except KeyboardInterrupt as interrupt:
@@ -106,6 +112,15 @@ def ingest(
         _keep_watching(watched)
     else:
         end(done, timeout)
+
+
+def _note_recognition(stack: ConnectionOptions, selection: Selection, *, as_json: bool) -> None:
+    """Say before an upload what text recognition may cost."""
+    setting = OFF if stack.is_api else stack.connect().recognition
+    files = [file for file in selection.files if file.key.lower().endswith(RECOGNIZED)]
+    if setting == TEXTRACT and files:
+        line = f"Text recognition ({display.counted(len(files), 'file')}): {display.recognition_line(setting)}"
+        display.console_for(as_json=as_json).print(line, soft_wrap=True)
 
 
 def _watch(

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from local_bedrock.options import LOCAL
 from ragstack_common.core.addresses import is_here
 from ragstack_common.core.metrics import STACKS
-from ragstack_common.settings.ingestion import FUNCTION_SETTINGS
+from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, OFF, Recognition
 from ragstack_common.settings.names import OTHER_STORE
 from ragstack_local.connection import running
 from ragstack_local.connection.environment import DATA_VARIABLE
@@ -113,6 +113,7 @@ class Connection:
     jobs_queue_url: str
     registry_table: str
     vector_store: str = OTHER_STORE
+    recognition: Recognition = OFF
     aws_endpoint: str | None = None
     bedrock_endpoint: str | None = None
     answers_url: str | None = None  # where answers stream, if not at the API's URL
@@ -157,6 +158,7 @@ class Connection:
                 jobs_queue_url=merged["JobsQueueUrl"],
                 registry_table=merged["RegistryTableName"],
                 vector_store=merged.get("VectorStore", OTHER_STORE),
+                recognition=cast("Recognition", merged.get("TextRecognition", OFF)),
                 people_url=people_url.rstrip("/") if "OidcIssuer" in merged else None,
                 oidc_issuer=merged.get("OidcIssuer"),
                 oidc_audience=merged.get("OidcAudience"),

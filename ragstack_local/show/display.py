@@ -31,6 +31,7 @@ from rich.text import Text
 
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.document_status import DocumentStatus
+from ragstack_common.settings.ingestion import DOLLARS_PER_1000_PAGES, OFF, TEXTRACT
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
 from ragstack_local.connection.connection import Connection
 from ragstack_local.connection.following import ENDED, FOUND
@@ -212,12 +213,22 @@ def print_urls(connection: Connection, data: Path | None = None) -> None:
         ("Bedrock endpoint", connection.bedrock_endpoint),
         ("Issuer", connection.oidc_issuer),
         ("Embedding", embedding_line(connection.embedding())),
+        ("Text recognition", recognition_line(connection.recognition)),
         ("Data", data),
     )
     for name, value in rows:
         if value:
             # Never wrapped: users copy it.
             console.print(Text.assemble((f"{name:16}", "dim"), f" {value}"), soft_wrap=True)
+
+
+def recognition_line(setting: str) -> str:
+    """Describe what recognizes text in pictures, and what it costs."""
+    if setting == OFF:
+        return "off: pictures, and pages that are pictures, are not read"
+    if setting == TEXTRACT:
+        return f"Amazon Textract, about {DOLLARS_PER_1000_PAGES:.2f} US dollars per 1,000 pages that are pictures"
+    return setting
 
 
 def embedding_line(found: Mapping[str, Any] | None) -> str:

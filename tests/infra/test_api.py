@@ -124,6 +124,7 @@ def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existi
             "ReceiptsQueueUrl",
             "RegistryTableName",
             "StatusQueueUrl",
+            "TextRecognition",
             "VectorStore",
         }
 

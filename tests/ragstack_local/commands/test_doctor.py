@@ -56,6 +56,7 @@ def test_a_stack_whose_api_is_down_fails(tmp_path: Path, connection: Connection,
     assert {name: check["status"] for name, check in found.items()} == {
         "permissions": "ok",
         "knowledge base": "ok",
+        "text recognition": "ok",
         "alarms": "failed",
         "dead letters": "warning",
         "api": "failed",

@@ -174,6 +174,19 @@ def test_unusable_files_are_listed_and_the_others_are_searchable(
     ]
 
 
+def test_the_price_of_text_recognition_is_said_before_an_upload(
+    tmp_path: Path, connection: Connection, folder: Path
+) -> None:
+    (folder / "leave.md").write_text("Thirty days.")
+    (folder / "scan.PDF").write_bytes(b"%PDF-1.7")
+
+    with stack(tmp_path, replace(connection, recognition="textract")):
+        done = ragstack("ingest", folder, data=tmp_path)
+
+    price = "Amazon Textract, about 1.50 US dollars per 1,000 pages that are pictures"
+    assert f"Text recognition (1 file): {price}" in done.stdout
+
+
 def test_a_registry_that_is_gone_is_one_line(tmp_path: Path, connection: Connection, folder: Path) -> None:
     (folder / "leave.md").write_text("Thirty days.")
 
