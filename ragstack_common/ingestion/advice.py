@@ -11,6 +11,7 @@ _TEMPORARY: Final = re.compile(
 """Words in reasons that are about a service, and not about the document."""
 
 _PERMISSION: Final = re.compile(r"access ?denied|not authorized|forbidden|permission", re.IGNORECASE)
+_RECOGNITION: Final = re.compile(r"recognition \(OCR\)")
 _SIDECAR: Final = re.compile(r"sidecar|metadata", re.IGNORECASE)
 
 
@@ -21,6 +22,8 @@ def advice_for(reason: str | None) -> tuple[str, bool]:
         return "Grant the missing permission to the functions' roles or the knowledge base's role, then replay", True
     if _TEMPORARY.search(reason):
         return "The cause may be temporary: replay", True
+    if _RECOGNITION.search(reason):
+        return "Switch text recognition on, or install it, then reconcile: `ragstack reconcile` reads it again", False
     if _SIDECAR.search(reason):
         return "Fix the sidecar and upload it again: it is ingested automatically", False
     return "Fix the file and upload it again, or delete it from the bucket: either is processed automatically", False

@@ -100,6 +100,7 @@ def test_each_failed_document_is_listed_once_with_all_reasons(aws: Aws, call: Ca
         ("AccessDeniedException: not authorized to perform s3:GetObject", "Grant the missing permission", True),
         ("No final status after 6.0 hours: the knowledge base still says PENDING", "The cause may be", True),
         ("The file type .png is not supported", "Fix the file", False),
+        ("A picture: its text needs recognition (OCR): it is switched off", "Switch text recognition on", False),
         (None, "Fix the file", False),
     ],
 )
