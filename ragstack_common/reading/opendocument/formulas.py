@@ -1,11 +1,14 @@
 """Formulas of OpenDocument files, which are in MathML, in one line: a/b, 10⁶, √(x)."""
 
+import re
 from typing import Final
 from xml.etree.ElementTree import Element
 
 from ragstack_common.reading import markdown
 
 _TOKENS: Final = ("math.mi", "math.mn", "math.mo", "math.mtext", "math.ms")
+_LAST: Final = re.compile(r"[^\W\d_]\w*\Z")
+_FIRST: Final = re.compile(r"[^\W\d_]\w*")
 _LEFT_OUT: Final = ("math.annotation", "math.annotation-xml", "math.mphantom")
 
 
@@ -17,7 +20,7 @@ def formula(element: Element) -> str:
     if element.tag == "math.mfrac" and len(parts) == 2:  # noqa: PLR2004
         return "/".join(map(_grouped, parts))
     if element.tag in ("math.msqrt", "math.mroot") and parts:
-        inner = parts[0] if element.tag == "math.mroot" else "".join(parts)
+        inner = parts[0] if element.tag == "math.mroot" else _row(parts)
         return f"{markdown.raised(parts[1], '') if element.tag == 'math.mroot' and parts[1:] else ''}√{_grouped(inner)}"
     if element.tag in ("math.msup", "math.mover") and len(parts) == 2:  # noqa: PLR2004
         return f"{parts[0]}{_above(parts[1])}"
@@ -29,7 +32,17 @@ def formula(element: Element) -> str:
         return ", ".join(parts)
     if element.tag == "math.mtable":
         return "; ".join(parts)
-    return "".join(parts)
+    return _row(parts)
+
+
+def _row(parts: list[str]) -> str:
+    """Join parts, words of several letters with a space between: sin x, but 2ab."""
+    text = ""
+    for part in parts:
+        before, after = _LAST.search(text), _FIRST.match(part)
+        is_apart = before is not None and after is not None and max(len(before[0]), len(after[0])) > 1
+        text += f" {part}" if is_apart else part
+    return text
 
 
 def _grouped(text: str) -> str:

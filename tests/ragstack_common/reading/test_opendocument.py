@@ -193,6 +193,7 @@ def test_charts_are_tables_and_formulas_are_part_of_their_line() -> None:
         ("<math:msqrt><math:mi>x</math:mi><math:mo>+</math:mo><math:mn>1</math:mn></math:msqrt>", "√(x+1)"),
         ("<math:mroot><math:mi>x</math:mi><math:mn>3</math:mn></math:mroot>", "³√x"),
         ("<math:munderover><math:mo>∑</math:mo><math:mn>1</math:mn><math:mi>k</math:mi></math:munderover>", "∑₁^k"),
+        ("<math:mrow><math:mn>2</math:mn><math:mi>sin</math:mi><math:mi>x</math:mi></math:mrow>", "2sin x"),
         ("<math:mtable><math:mtr><math:mtd><math:mn>1</math:mn></math:mtd><math:mtd><math:mn>2</math:mn></math:mtd></math:mtr></math:mtable>", "1, 2"),
     ],
 )  # fmt: skip
