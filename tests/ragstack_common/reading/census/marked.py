@@ -17,16 +17,17 @@ from ragstack_common.reading.census.counting import count
 from ragstack_common.reading.conversion import convert, read_directly
 from ragstack_common.registry.receipts import Receipt
 from ragstack_common.text.tables import TablesInText
-from tests.support.soak import examples
+from tests.support.soak import SOAK, examples
 
 _BETWEEN_DIGITS: Final = re.compile(r"(?<=\d)[.,](?=\d)")
 
 SOME: Final = settings(
     max_examples=examples(400),
     deadline=None,
+    derandomize=not SOAK,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
-"""Files of each format."""
+"""Files of each format. A short run always has the same ones."""
 
 
 @dataclass
