@@ -193,6 +193,10 @@ class ReceiptService:
         """
         record, answer = work.record, work.request.answer
         if not work.is_current:
+            operation = record.operation
+            if operation and operation.id == work.request.operation and record.status is Status.SUBMITTING:
+                # The function that submitted it has not recorded yet that it was accepted, or was killed before.
+                return max(2.0, (operation.lease_until - self._services.clock()) / 4)
             if work.message.receives > 1 and record.operation and record.operation.id == work.request.operation:
                 self._repeat(record)
             return None

@@ -84,7 +84,7 @@ def unreadable(stack: LocalStack) -> Iterator[str]:
     """A document with a long name whose view fails, so that there are failures, too."""
     name = "a-contract-with-northwind-of-the-year-2024-signed.pdf"
     key = f"samples/contracts-of-the-legal-department/{name}"
-    uri = stack.put(key, "%PDF broken")
+    uri = stack.put(key, "%PDF-1.7\nbroken")
     assert stack.settled(uri)[uri] == "FAILED"
     yield name
     stack.delete(key)

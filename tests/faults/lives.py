@@ -20,10 +20,13 @@ TOO_LONG: Final = "x" * 128 + ".txt"
 
 BAD_KEYS: Final = {
     TOO_LONG: "a URI that is too long",
-    ".png": "a kind of file that is not supported",
-    ".pdf": "no PDF",
+    ".png": "a damaged picture",
+    ".pdf": "a damaged PDF",
 }
 """Ends of keys that cannot be indexed with any content."""
+
+BEGINNINGS: Final = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-1.7\n"}
+"""What such contents begin with: without it, they would be read as text."""
 
 
 @dataclass

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ragstack_common.core.artefacts import document_of, maker_of
 from ragstack_common.core.uris import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.registry.catalogue import COUNT
 from ragstack_common.registry.coordination import Gate
@@ -94,14 +95,14 @@ def _bucket(places: Places) -> dict[str, Objects]:
     return {
         s3_uri(places.bucket, key): Objects(tag, tags.get(key + SIDECAR_SUFFIX))
         for key, tag in tags.items()
-        if not key.endswith(SIDECAR_SUFFIX)
+        if not key.endswith(SIDECAR_SUFFIX) and maker_of(key) is None
     }
 
 
 def _knowledge_base(places: Places) -> dict[str, DocumentStatus]:
     pages = _pages(places.client("bedrock-agent").list_knowledge_base_documents, **places.knowledge_base)
     details = [detail for page in pages for detail in page["documentDetails"]]
-    return {detail["identifier"]["s3"]["uri"]: DocumentStatus.of(detail) for detail in details}
+    return {document_of(detail["identifier"]["s3"]["uri"]): DocumentStatus.of(detail) for detail in details}
 
 
 def _pages(call: Callable[..., Any], **request: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ragstack_common.core.uris import SIDECAR_SUFFIX, s3_uri
 from tests.faults.document_client import DocumentClient
-from tests.faults.lives import BAD_KEYS, BAD_SIDECARS, TOO_LONG, Life, fault_of
+from tests.faults.lives import BAD_KEYS, BAD_SIDECARS, BEGINNINGS, TOO_LONG, Life, fault_of
 
 THREADS: Final = 8
 
@@ -226,7 +226,8 @@ class Workload:
         subject = chance.choice(SUBJECTS)
         lines = [f"This note is about {subject} and its name is {word}."]
         lines += [f"Rule {number} of {word} on {subject}: ask first." for number in range(chance.randrange(1, 12))]
-        return "\n\n".join(lines).encode()
+        beginning = next((mark for end, mark in BEGINNINGS.items() if life.key.endswith(end)), b"")
+        return beginning + "\n\n".join(lines).encode()
 
     def _attributes(self, chance: random.Random) -> bytes:
         if chance.random() < self._share.bad_sidecar:

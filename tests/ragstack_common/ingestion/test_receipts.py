@@ -238,6 +238,23 @@ def test_a_message_that_comes_twice_is_processed_once(comparing: Comparing) -> N
     assert len(comparing.runtime.asked("Retrieve")) == 1
 
 
+def test_a_document_whose_acceptance_is_not_recorded_yet_waits(comparing: Comparing) -> None:
+    comparing.answer("# Leave")
+    message = comparing.indexed(b"# Leave")
+    accepted = comparing.record()
+    assert accepted.operation is not None
+    not_yet = replace(accepted, status=Status.SUBMITTING, operation=replace(accepted.operation, accepted_at=None))
+    assert not comparing.services.registry.write([RecordChange(accepted, not_yet)])
+
+    assert comparing.process(message) == ["message-1"]
+
+    before = comparing.record()
+    assert before.status is Status.SUBMITTING
+    assert not comparing.services.registry.write([RecordChange(before, replace(accepted, revision=before.revision))])
+    assert comparing.process(message) == []
+    assert comparing.record().status is Status.INDEXED
+
+
 def test_a_document_that_changed_meanwhile_is_checked_again(comparing: Comparing) -> None:
     message = comparing.indexed(b"one")
     comparing.s3.put_object(Bucket=BUCKET, Key=KEY, Body=b"two")
