@@ -39,7 +39,7 @@ from ragstack_common.registry.receipts import (
     Receipt,
     Recognized,
 )
-from ragstack_common.registry.records import DocumentRecord, Status
+from ragstack_common.registry.records import WORKED_ON, DocumentRecord, Status
 from ragstack_common.settings.ingestion import OFF
 from ragstack_common.settings.names import SOURCE_URI_KEY
 
@@ -100,9 +100,12 @@ class _Work:
 
     @property
     def is_current(self) -> bool:
-        """Whether the message is about the document's operation, and the operation has not ended."""
+        """Whether the message is about the document's operation, and the operation has not ended.
+
+        The knowledge base has accepted it, even if the function that submitted it could not record that.
+        """
         operation = self.record.operation
-        return self.record.is_followed and operation is not None and operation.id == self.request.operation
+        return self.record.status in WORKED_ON and operation is not None and operation.id == self.request.operation
 
     @property
     def is_searchable(self) -> bool:
@@ -193,10 +196,6 @@ class ReceiptService:
         """
         record, answer = work.record, work.request.answer
         if not work.is_current:
-            operation = record.operation
-            if operation and operation.id == work.request.operation and record.status is Status.SUBMITTING:
-                # The function that submitted it has not recorded yet that it was accepted, or was killed before.
-                return max(2.0, (operation.lease_until - self._services.clock()) / 4)
             if work.message.receives > 1 and record.operation and record.operation.id == work.request.operation:
                 self._repeat(record)
             return None

@@ -5,7 +5,7 @@ import zlib
 from io import BytesIO
 
 import pytest
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.reading.ocr.images import MAX_PIXELS, SMALL_SIDE, ImageFile, enlarged
@@ -72,11 +72,13 @@ def test_the_orientation_of_the_camera_is_respected() -> None:
 
 
 def test_a_tiff_has_pages_and_its_previews_are_none() -> None:
-    preview = half_black("L", (8, 4))
-    preview.encoderinfo = {"tiffinfo": {254: 1}}
-    data = saved(half_black("L"), "TIFF", save_all=True, append_images=[preview, half_black("L", (60, 30))])
+    written = BytesIO()
+    with TiffImagePlugin.AppendingTiffWriter(written, new=True) as pages:
+        for size, kind in (((40, 20), 0), ((8, 4), 1), ((60, 30), 0)):
+            half_black("L", size).save(pages, "TIFF", tiffinfo={254: kind})
+            pages.newFrame()
 
-    opened = ImageFile(data, "tiff")
+    opened = ImageFile(written.getvalue(), "tiff")
 
     assert [opened.page(number).size for number in range(1, len(opened) + 1)] == [(40, 20), (60, 30)]
 
