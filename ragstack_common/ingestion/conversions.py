@@ -5,7 +5,7 @@ could not be converted has an empty text, whose object says why.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -13,6 +13,7 @@ from ragstack_common.core.artefacts import TEXT_SUFFIX, WORDS_SUFFIX, attachment
 from ragstack_common.core.errors import DeliveryError
 from ragstack_common.core.objects import unless_absent
 from ragstack_common.core.uris import SIDECAR_SUFFIX
+from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.registry.receipts import READERS
 from ragstack_common.registry.records import Conversion
 
@@ -129,12 +130,8 @@ def delete(s3: "S3Client", bucket: str, keys: Iterable[str]) -> None:
     Raises:
         DeliveryError: S3 kept one.
     """
-    for batch in _batches([*keys]):
+    for batch in batched([*keys], _DELETED_AT_ONCE):
         objects: Any = [{"Key": key} for key in batch]
         answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
         if errors := answer.get("Errors"):
             raise DeliveryError(f"S3 kept {len(errors)} objects: {errors[0].get('Message')}")
-
-
-def _batches(keys: list[str]) -> Iterator[list[str]]:
-    return (keys[start : start + _DELETED_AT_ONCE] for start in range(0, len(keys), _DELETED_AT_ONCE))

@@ -65,18 +65,22 @@ class ConversionService:
         again = []
         for message in messages:
             try:
-                uri = read_convert(message.body)
+                uri, is_large = read_convert(message.body)
+            except InvalidDocumentError as error:
+                LOGGER.error("message %s goes to the dead-letter queue: %s", message.message_id, error)
+                self._services.dead_letters.send([DeadLetter(message.body, str(error))])
+                continue
+            queue = self._services.large_conversion_queue if is_large else self._services.conversion_queue
+            try:
                 if seconds_left() < SECONDS_FOR_ONE:
-                    self._services.conversion_queue.give_back(message, 0)
+                    queue.give_back(message, 0)
                     again.append(message.message_id)
                     continue
                 self._make(uri)
                 self._services.ingestion_queue.send([check([uri], forced=False)])
-            except InvalidDocumentError as error:
-                LOGGER.error("message %s goes to the dead-letter queue: %s", message.message_id, error)
-                self._services.dead_letters.send([DeadLetter(message.body, str(error))])
             except CALL_ERRORS as error:
                 LOGGER.warning("message %s will be redelivered: %s", message.message_id, error)
+                queue.give_back(message)
                 again.append(message.message_id)
         return again
 

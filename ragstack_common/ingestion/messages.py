@@ -5,7 +5,7 @@
     ingestion queue      an S3 event notification
                          {"check": ["s3://..."], "forced": true}    compare documents with the registry and act
     status queue         {"follow": [["s3://...", operation]], "checks": 2}    check the status of documents
-    conversion queues    {"convert": "s3://..."}    make its converted text
+    conversion queues    {"convert": "s3://...", "large": false}    make its converted text
     receipts queue       {"compare": "s3://...", "operation": "...", "status": "INDEXED", ...}    compare with the index
     dead-letter queue    any of these, with its cause as the attribute Cause, or
                          {"failed": {"uri", "operation", "reason", "attempts"}}
@@ -136,10 +136,11 @@ def read_compare(body: str) -> Compare:
         raise _malformed(body) from None
 
 
-def read_convert(body: str) -> str:
-    """Return the document of a message of the conversion queues; raises InvalidDocumentError."""
+def read_convert(body: str) -> tuple[str, bool]:
+    """Return the document of a message, and whether it is in the queue of large ones; raises InvalidDocumentError."""
     try:
-        return _checked_uri(parse_json(body)["convert"])
+        message = parse_json(body)
+        return _checked_uri(message["convert"]), bool(message["large"])
     except (KeyError, TypeError, ValueError):
         raise _malformed(body) from None
 
@@ -161,9 +162,9 @@ def check(uris: Iterable[str], *, forced: bool = True) -> str:
     return json.dumps({"check": [*uris], "forced": forced})
 
 
-def convert(uri: str) -> str:
-    """Return a message that requests the converted text of a document."""
-    return json.dumps({"convert": uri})
+def convert(uri: str, *, large: bool) -> str:
+    """Return a message for the queue of large documents, or for the other one, that requests a converted text."""
+    return json.dumps({"convert": uri, "large": large})
 
 
 def follow(records: Iterable[DocumentRecord], checks: int) -> str:

@@ -289,13 +289,23 @@ class ReceiptService:
             if error.response["Error"]["Code"] in _CHANGED:
                 return None
             raise
-        content = formats.of_content(data, key)
+        content = self._content(data, key, file_format)
+        # If it cannot be counted as what its name says, it may be something else.
         work.is_convertible = content != file_format
         recognized = self._recognized(record)
         census = self._counts(data, file_format or content, charset_of(answer.get("ContentType")), column, recognized)
         # Plain text is converted for its encoding alone; rows that are records are divided by the knowledge base.
         work.is_convertible = column is None and (content not in formats.READ_DIRECTLY or not data.isascii())
         return census
+
+    def _content(self, data: bytes, key: str, file_format: str | None) -> str:
+        """Return the format of a file by its content, or by its name if that is what the knowledge base was given."""
+        try:
+            return formats.of_content(data, key)
+        except UnreadableDocument:
+            if file_format is None:
+                raise
+            return file_format
 
     def _recognized(self, record: DocumentRecord) -> tuple[RecognizedPage, ...]:
         """Return the pages of a document that were recognized when it was converted."""

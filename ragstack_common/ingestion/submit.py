@@ -5,12 +5,10 @@ acknowledged only after a final state is written, or after a message in the stat
 """
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Any, Final
-
-from botocore.exceptions import ClientError
 
 from ragstack_common.access.tenants import KnowledgeBaseIds
 from ragstack_common.core.artefacts import document_of
@@ -21,9 +19,7 @@ from ragstack_common.ingestion import conversions
 from ragstack_common.ingestion.bedrock_agent import (
     batched,
     delete_documents_with_retry,
-    in_one_line,
     ingest_documents_with_retry,
-    is_contention,
 )
 from ragstack_common.ingestion.messages import (
     FIRST_PAUSE_SECONDS,
@@ -36,6 +32,15 @@ from ragstack_common.ingestion.messages import (
     read_checks,
 )
 from ragstack_common.ingestion.outcomes import may_be_unannounced
+from ragstack_common.ingestion.problems import (
+    CLAIMED,
+    LOST_RACE,
+    OUT_OF_TIME,
+    Problem,
+    Retry,
+    call_problem_of,
+    problem_of,
+)
 from ragstack_common.ingestion.requests import identifier_key, s3_document
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.reading import formats
@@ -59,37 +64,8 @@ FULL_CALL_DELAY: Final = 2.0
 wastes one of five calls a second. With 2 s of indexing and a delay of 1 s, 1,000 documents then take 1.16 times the
 least number of calls instead of 1.7 times. Source: benchmarks/ingestion.py."""
 
-
 LARGE_BYTES: Final = 1024 * 1024
 """Bytes of documents whose conversion may take more than seconds."""
-
-
-class Retry(IntEnum):
-    """How a message with a problem is tried again, the most patient way last."""
-
-    NEVER = 0
-    REDELIVER = 1
-    WAIT = 2
-    """Another operation must end first, which can take long: a copy of the message is sent, so no delivery counts."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Why a document or a message could not be processed.
-
-    Without *after_seconds*, the delay before the next attempt grows with the deliveries.
-    """
-
-    cause: str
-    retry: Retry = Retry.REDELIVER
-    after_seconds: float | None = None
-
-
-_CLAIMED: Final = Problem("Another invocation is processing the document", Retry.WAIT, after_seconds=2.0)
-"""It usually ends long before its lease. If it was killed, the message waits repeatedly until the lease expires."""
-
-_LOST_RACE: Final = Problem("Another invocation changed the document's record", Retry.WAIT, after_seconds=1.0)
-_OUT_OF_TIME: Final = Problem("There were too many documents for one invocation", Retry.WAIT, after_seconds=1.0)
 
 
 class IngestionService:
@@ -113,7 +89,7 @@ class IngestionService:
             try:
                 checks.append((message, read_checks(message.body), []))
             except InvalidDocumentError as error:
-                checks.append((message, {}, [_to_problem(error)]))
+                checks.append((message, {}, [problem_of(error)]))
             for uri, one in checks[-1][1].items():
                 marks[uri] = merged(marks[uri], one) if uri in marks else one
         invocation = _Invocation(self._services, marks, self._services.clock() + seconds_left)
@@ -212,7 +188,7 @@ class _Invocation:
         except CALL_ERRORS as error:
             LOGGER.warning("%d documents were not processed: %s", len(self._marks), error)
             for uri in self._marks:
-                self.problems.setdefault(uri, _to_problem(error))
+                self.problems.setdefault(uri, problem_of(error))
 
     def give_up(self, uris: Iterable[str]) -> bool:
         """Fail those documents that have a problem and that no other message or invocation covers.
@@ -255,7 +231,7 @@ class _Invocation:
             observation = life.with_known_refusal(before, found)
             step = _step(before, observation, marks, now)
             if step is Step.LATER:
-                self.problems[uri] = _CLAIMED
+                self.problems[uri] = CLAIMED
             elif not observation.is_present and not self._clean(before, marks):
                 continue
             elif step is Step.CONVERT:
@@ -276,12 +252,10 @@ class _Invocation:
                 claims.append(RecordChange(before, life.claimed(before, observation, marks, operation, now)))
         calls = max(1, int((self._last_call - now) / USUAL_CALL_SECONDS))
         limit = calls * self._services.settings.documents_per_call
-        self.problems |= {change.after.uri: _OUT_OF_TIME for change in claims[limit:]}
+        self.problems |= {change.after.uri: OUT_OF_TIME for change in claims[limit:]}
         endings, claims = self._after_announcing(endings, now), self._after_announcing(claims[:limit], now)
         self._follow_again(self._write(notes))
-        written = self._write(converting)
-        self._convert([record for record in written if record.uri not in repeated])
-        self._convert([record for record in written if record.uri in repeated], WAITING_SECONDS)
+        self._convert(self._write(converting), repeated)
         self._try_to_announce(self._write(endings))
         claimed = self._write(claims)
         self._claimed = {record.uri for record in claimed}
@@ -292,8 +266,8 @@ class _Invocation:
         end = (self._services.clock() + self._last_call) / 2
         converted = {uri: self._records[uri].convert for uri in uris}
         looked_at = self._services.observer.observe_while(lambda: self._services.clock() < end, converted)
-        self.problems |= {uri: _OUT_OF_TIME for uri in uris if uri not in looked_at}
-        self.problems |= {uri: _to_problem(found) for uri, found in looked_at.items() if isinstance(found, Exception)}
+        self.problems |= {uri: OUT_OF_TIME for uri in uris if uri not in looked_at}
+        self.problems |= {uri: problem_of(found) for uri, found in looked_at.items() if isinstance(found, Exception)}
         return {uri: found for uri, found in looked_at.items() if isinstance(found, Observation)}
 
     def _after_announcing(self, changes: list[RecordChange], now: float) -> list[RecordChange]:
@@ -303,7 +277,7 @@ class _Invocation:
             self._services.outcomes.publish(recent)
         except CALL_ERRORS as error:
             LOGGER.warning("%d documents wait until their last final state is announced: %s", len(recent), error)
-            self.problems |= {record.uri: _to_problem(error) for record in recent}
+            self.problems |= {record.uri: problem_of(error) for record in recent}
         return [change for change in changes if change.before.uri not in self.problems]
 
     def _follow_again(self, records: Iterable[DocumentRecord]) -> None:
@@ -313,7 +287,7 @@ class _Invocation:
                 self._services.status_queue.send([follow(batch, checks=0)])
             except CALL_ERRORS as error:
                 # The other documents continue.
-                self.problems |= {record.uri: _to_problem(error) for record in batch}
+                self.problems |= {record.uri: problem_of(error) for record in batch}
 
     def _clean(self, record: DocumentRecord, marks: EventMarks) -> bool:
         """Delete what was made of a document that is gone from the bucket; False if that failed."""
@@ -321,26 +295,27 @@ class _Invocation:
             try:
                 conversions.remove(self._services.s3, *split_uri(record.uri))
             except CALL_ERRORS as error:
-                self.problems[record.uri] = _to_problem(error)
+                self.problems[record.uri] = problem_of(error)
                 return False
         return True
 
-    def _convert(self, records: Sequence[DocumentRecord], delay_seconds: float = 0.0) -> None:
+    def _convert(self, records: Sequence[DocumentRecord], repeated: Collection[str]) -> None:
         """Request the converted text of documents; those that take long do not wait in front of others.
 
-        A repeated request waits: it may be one of many, or the functions are of different versions for a moment, and
+        A *repeated* request waits: it may be one of many, or the functions are of different versions for a moment, and
         do not agree on what is up to date.
         """
-        for queue, is_large in (
-            (self._services.conversion_queue, False),
-            (self._services.large_conversion_queue, True),
-        ):
-            chosen = [record for record in records if takes_long(record) is is_large]
+        for is_large, is_repeated in product((False, True), repeat=2):
+            queue = self._services.large_conversion_queue if is_large else self._services.conversion_queue
+            chosen = [
+                record.uri
+                for record in records
+                if (_takes_long(record), record.uri in repeated) == (is_large, is_repeated)
+            ]
             try:
-                if chosen:
-                    queue.send([convert(record.uri) for record in chosen], delay_seconds)
+                queue.send([convert(uri, large=is_large) for uri in chosen], WAITING_SECONDS if is_repeated else 0.0)
             except CALL_ERRORS as error:
-                self.problems |= {record.uri: _to_problem(error) for record in chosen}
+                self.problems |= dict.fromkeys(chosen, problem_of(error))
 
     def _submit(self, claimed: Sequence[DocumentRecord]) -> None:
         settings = self._services.settings
@@ -355,7 +330,7 @@ class _Invocation:
                 if is_first or self._services.clock() < self._last_call:
                     answers = self._call(kind, place, batch)
                 else:
-                    answers = {record.uri: _OUT_OF_TIME for record in batch}
+                    answers = {record.uri: OUT_OF_TIME for record in batch}
                 is_first = False
                 try:
                     self._settle(batch, answers, delay)
@@ -404,7 +379,7 @@ class _Invocation:
                     "documentDetails"
                 ]
         except CALL_ERRORS as error:
-            return {record.uri: _to_call_problem(error) for record in records}
+            return {record.uri: call_problem_of(error) for record in records}
         return {document_of(identifier_key(detail["identifier"])): _answer(detail) for detail in details}
 
     def _settle(
@@ -432,7 +407,7 @@ class _Invocation:
 
     def _release(self, uris: Sequence[str], error: Exception) -> None:
         """Release claims, so that the next delivery can continue at once and counts as an attempt."""
-        problem, now = _to_problem(error), self._services.clock()
+        problem, now = problem_of(error), self._services.clock()
         for uri in uris:
             self.problems.setdefault(uri, problem)
         records = [self._records[uri] for uri in uris if self._records[uri].is_claimed(now)]
@@ -444,7 +419,7 @@ class _Invocation:
     def _write(self, changes: Sequence[RecordChange]) -> list[DocumentRecord]:
         """Write changes; returns the new records, except where another invocation was faster."""
         lost = self._services.registry.write(changes)
-        self.problems |= dict.fromkeys(lost, _LOST_RACE)
+        self.problems |= dict.fromkeys(lost, LOST_RACE)
         written = [change.written for change in changes if change.after.uri not in lost]
         self._records |= {record.uri: record for record in written}
         return written
@@ -455,7 +430,7 @@ class _Invocation:
         except CALL_ERRORS as error:
             LOGGER.warning("The final state of %d documents was not announced: %s", len(records), error)
             for record in records:
-                self.problems.setdefault(record.uri, _to_problem(error))
+                self.problems.setdefault(record.uri, problem_of(error))
 
 
 def _named(record: DocumentRecord) -> DocumentRecord:
@@ -463,10 +438,10 @@ def _named(record: DocumentRecord) -> DocumentRecord:
     return record if formats.is_read_by_bedrock(record.uri) else replace(record, is_converted=True)
 
 
-def takes_long(record: DocumentRecord) -> bool:
+def _takes_long(record: DocumentRecord) -> bool:
     """Whether the conversion of a document may take long: it is large, or its text must be recognized in pictures."""
-    of_bedrock = record.convert is not None
-    return record.observed.size > LARGE_BYTES or of_bedrock or formats.is_image(record.uri)
+    is_read_in_part = record.convert is not None
+    return record.observed.size > LARGE_BYTES or is_read_in_part or formats.is_image(record.uri)
 
 
 def _step(record: DocumentRecord, observed: Observation, marks: EventMarks, now: float) -> Step:
@@ -505,17 +480,4 @@ def _answer(detail: Mapping[str, Any]) -> DocumentStatus | Problem:
     if detail["status"] != "UNKNOWN":
         return DocumentStatus.of(detail)
     error = detail.get("error")
-    return _to_call_problem(error) if error else Problem(detail["statusReason"])
-
-
-def _to_problem(error: Exception) -> Problem:
-    never = isinstance(error, InvalidDocumentError)
-    return Problem(in_one_line(error), Retry.NEVER if never else Retry.REDELIVER)
-
-
-def _to_call_problem(error: Exception) -> Problem:
-    """Return the problem of a call about documents, which the knowledge base can refuse because of their content."""
-    if is_contention(error):
-        return Problem(in_one_line(error), Retry.WAIT)
-    refused = isinstance(error, ClientError) and error.response["Error"]["Code"] == "ValidationException"
-    return Problem(in_one_line(error), Retry.NEVER if refused else Retry.REDELIVER)
+    return call_problem_of(error) if error else Problem(detail["statusReason"])

@@ -13,7 +13,8 @@ LEAST_SHARE: Final = 0.98
 MAX_NOT_READ: Final = 20
 """Parts that a receipt describes; a record has at most 400 KB."""
 
-MAX_RECOGNIZED: Final = 20
+MAX_RECOGNIZED: Final = 300
+"""Parts with a confidence that a receipt has: about 10 KB."""
 
 MAX_NAMED: Final = 3
 

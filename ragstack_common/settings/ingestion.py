@@ -42,8 +42,9 @@ TEXTRACT: Final = "textract"
 DOLLARS_PER_1000_PAGES: Final = 1.5
 """List price of Textract's DetectDocumentText in us-east-1."""
 
-Recognition = Literal["off", "rapidocr", "tesseract", "textract"]
-"""What recognizes text in pictures and in pages without text. The first three work where the function runs."""
+Recognition = Literal["off", "rapidocr", "tesseract", "rapidocr+tesseract", "textract"]
+"""What recognizes text in pictures and in pages without text. All but Textract work where the function runs; of two,
+the second one reads the scripts that the first does not know."""
 
 
 class PathSettings(TenantSettings):
@@ -60,9 +61,7 @@ class PathSettings(TenantSettings):
         le=10_000,
         description="calls of one operation by all functions together: your quota",
     )
-    recognition: Recognition = Field(
-        OFF, description="what recognizes text in pictures (OCR): off, rapidocr, tesseract or textract"
-    )
+    recognition: Recognition = Field(OFF, description="what recognizes text in pictures (OCR)")
     give_up_seconds: float = Field(
         6 * 3600.0,
         validation_alias="STATUS_GIVE_UP_SECONDS",

@@ -197,7 +197,7 @@ class ApiDocuments:
                 each.attributes,
             )
             for each in self.listed()
-            if is_below(each.key, key)
+            if is_below(each.key, key) and not is_reserved(each.key)
         }
 
     def is_current(self, file: LocalFile, present: Present) -> bool:

@@ -230,7 +230,7 @@ def deploy(
 
 def installed_recognition() -> str | None:
     """Return what recognizes text in pictures on this machine; None if nothing is installed."""
-    return next((name for name, is_installed in _ENGINES if is_installed()), None)
+    return "+".join(name for name, is_installed in _ENGINES if is_installed()) or None
 
 
 def _recognition() -> dict[str, str]:

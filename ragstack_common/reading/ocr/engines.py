@@ -4,8 +4,9 @@ from typing import Final, Literal
 
 from ragstack_common.reading.ocr import rapidocr, tesseract
 from ragstack_common.reading.ocr.recognizer import FirstLegible, Recognizer
+from ragstack_common.settings.ingestion import Recognition
 
-Setting = Literal["auto", "off", "rapidocr", "tesseract", "textract"]
+Setting = Literal["auto"] | Recognition
 
 _INSTALL_RAPIDOCR: Final = "pip install 'ragstack-kb[ocr]'"
 _INSTALL_TESSERACT: Final = "apt install tesseract-ocr"
@@ -17,9 +18,9 @@ def recognizer(setting: Setting = "auto") -> Recognizer | None:
     Textract is not a local engine: the process that reads files has neither a network nor credentials.
     """
     engines: list[Recognizer] = []
-    if setting in ("auto", "rapidocr") and rapidocr.is_installed():
+    if (setting == "auto" or "rapidocr" in setting) and rapidocr.is_installed():
         engines.append(rapidocr.RapidOcr())
-    if setting in ("auto", "tesseract") and tesseract.is_installed():
+    if (setting == "auto" or "tesseract" in setting) and tesseract.is_installed():
         engines.append(tesseract.Tesseract())
     return FirstLegible(engines) if engines else None
 
