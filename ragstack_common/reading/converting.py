@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final, cast
@@ -38,9 +39,13 @@ from ragstack_common.text.numbered_parts import NumberedPart
 MAX_SECONDS: Final = 300.0
 """Time for one file."""
 
-MAX_RECOGNIZED_PAGES: Final = 300
-"""Pages of one file that Textract recognizes: their pictures have about 0.5 MB each. RapidOCR takes about 4 seconds of
-processor time for a page, and 18 for a dense one, so that the time ends first. Source: benchmarks/ocr.py."""
+MAX_RECOGNIZED_PAGES: Final = 200
+MAX_PICTURE_BYTES: Final = 300 * 1024**2
+"""Pages of one file that Textract recognizes, and the bytes of their pictures, which both processes hold. Of 20 real
+pages, half have more than 255 kB, and one has 3.4 MB. A local engine stops at the end of the time."""
+
+RECOGNIZED_AT_ONCE: Final = 4
+"""Pages that Textract is sent in parallel."""
 
 NO_TEXT: Final = "The file contains no text."
 
@@ -98,19 +103,18 @@ def _engine(setting: Setting) -> Recognizer | None:
 
 
 def _for_textract(data: bytes, file_format: str) -> Pages:
-    return [
-        (PageText(page.number, page.text), page.encoded() if isinstance(page, PagePicture) else None)
-        for page in _at_most(pages.pages(data, file_format))
-    ]
-
-
-def _at_most(found: Iterator[PageText | PagePicture]) -> Iterator[PageText | PagePicture]:
-    pictures = 0
-    for page in found:
-        pictures += isinstance(page, PagePicture)
-        if pictures > MAX_RECOGNIZED_PAGES:
-            raise UnreadableDocument(f"More than {MAX_RECOGNIZED_PAGES} pages are pictures: divide the file")
-        yield page
+    found: Pages = []
+    pictures = size = 0
+    for page in pages.pages(data, file_format):
+        picture = page.encoded() if isinstance(page, PagePicture) else None
+        found.append((PageText(page.number, page.text), picture))
+        pictures, size = pictures + (picture is not None), size + len(picture or b"")
+        if pictures > MAX_RECOGNIZED_PAGES or size > MAX_PICTURE_BYTES:
+            raise UnreadableDocument(
+                f"More than {MAX_RECOGNIZED_PAGES} pages are pictures, or they have more than"
+                f" {MAX_PICTURE_BYTES // 1024**2} MB: divide the file"
+            )
+    return found
 
 
 def in_markdown(found: ReadText, *, depends_on_recognition: bool = False) -> Converted:
@@ -199,12 +203,21 @@ class ConvertingProcess:
 
     def _recognized(
         self, listed: Sequence[tuple[int, bool]], parts: Iterator[bytes]
-    ) -> Iterator[PageText | RecognizedPage]:
-        """Yield pages with the text that they have, or that the service recognizes."""
-        assert self._recognize is not None, "the setting names a service"
-        for number, has_picture in listed:
-            own = PageText(number, next(parts).decode())
-            yield pages.fuller(own, self._recognize(number, next(parts))) if has_picture else own
+    ) -> list[PageText | RecognizedPage]:
+        """Return pages with the text that they have, or that the service recognizes."""
+        recognize = self._recognize
+        assert recognize is not None, "the setting names a service"
+
+        def read(page: tuple[PageText, bytes | None]) -> PageText | RecognizedPage:
+            own, picture = page
+            return own if picture is None else pages.fuller(own, recognize(own.number, picture))
+
+        found = [
+            (PageText(number, next(parts).decode()), next(parts) if has_picture else None)
+            for number, has_picture in listed
+        ]
+        with ThreadPoolExecutor(RECOGNIZED_AT_ONCE) as threads:
+            return [*threads.map(read, found)]
 
 
 def _packed(found: Converted | Pages) -> bytes:

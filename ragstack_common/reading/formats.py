@@ -143,37 +143,45 @@ def csv_reader(
     return csv.reader(lines, delimiter=delimiter, strict=strict, skipinitialspace=skipinitialspace)
 
 
+def _format_of(name: str) -> Format | None:
+    """Return the format by a file name's extension; None if it is not supported."""
+    return _OF_SUFFIX.get(_suffix(name))
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
 def is_supported(name: str) -> bool:
     """Whether a file name has the extension of a supported format."""
-    return PurePosixPath(name).suffix.lower() in MEDIA_TYPES
+    return _format_of(name) is not None
 
 
 def may_be_read(name: str) -> bool:
     """Whether a file may have a supported format: it has the extension of one, or none, so that its content decides."""
-    suffix = PurePosixPath(name).suffix.lower()
-    return suffix in MEDIA_TYPES or not suffix
+    return is_supported(name) or not _suffix(name)
 
 
 def is_read_by_bedrock(name: str) -> bool:
     """Whether Bedrock's default parser takes files with such a name; others are converted first."""
-    return PurePosixPath(name).suffix.lower() in BEDROCK_SUFFIXES
+    return _suffix(name) in BEDROCK_SUFFIXES
 
 
 def is_image(name: str) -> bool:
     """Whether a file is a picture, by its extension."""
-    suffix = PurePosixPath(name).suffix.lower()
-    return suffix in MEDIA_TYPES and _OF_SUFFIX[suffix].name in IMAGES
+    found = _format_of(name)
+    return found is not None and found.name in IMAGES
 
 
 def has_sheets(name: str) -> bool:
     """Whether a file is a workbook, by its extension."""
-    suffix = PurePosixPath(name).suffix.lower()
-    return suffix in MEDIA_TYPES and _OF_SUFFIX[suffix].name in WITH_SHEETS
+    found = _format_of(name)
+    return found is not None and found.name in WITH_SHEETS
 
 
 def media_type(name: str) -> str:
     """Return the media type of a file with a supported extension, or without one."""
-    return MEDIA_TYPES.get(PurePosixPath(name).suffix.lower(), "application/octet-stream")
+    return MEDIA_TYPES.get(_suffix(name), "application/octet-stream")
 
 
 def of_name(name: str) -> str:
@@ -182,7 +190,7 @@ def of_name(name: str) -> str:
     Raises:
         UnreadableDocument: The format is not supported.
     """
-    return _of_suffix(PurePosixPath(name).suffix.lower(), MEDIA_TYPES)
+    return _of_suffix(_suffix(name), MEDIA_TYPES)
 
 
 def of_content(data: bytes, name: str = "") -> str:
@@ -193,7 +201,7 @@ def of_content(data: bytes, name: str = "") -> str:
     """
     if not data.strip():
         raise UnreadableDocument("The file is empty.")
-    hint = _OF_SUFFIX.get(PurePosixPath(name).suffix.lower())
+    hint = _format_of(name)
     try:
         return detection.recognized(data, hint.name if hint else "")
     except detection.EncryptedError:
@@ -211,7 +219,7 @@ def of_bedrock(name: str) -> str:
     Raises:
         UnreadableDocument: Bedrock does not read such files.
     """
-    return _of_suffix(PurePosixPath(name).suffix.lower(), BEDROCK_SUFFIXES)
+    return _of_suffix(_suffix(name), BEDROCK_SUFFIXES)
 
 
 def _of_suffix(suffix: str, known: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 import pytest
@@ -51,7 +52,7 @@ class Converting:
             self.converted.append(name)
             return self.convert(data, name, charset)
 
-        messages = [QueueMessage(key, convert(f"s3://{BUCKET}/{key}"), 1) for key in keys]
+        messages = [QueueMessage(key, convert(f"s3://{BUCKET}/{key}", large=False), 1) for key in keys]
         return ConversionService(self.services, counted).process(messages, lambda: seconds_left)
 
     def put(self, key: str, body: bytes = b"- note", sidecar: dict[str, Any] | None = None) -> None:
@@ -264,6 +265,23 @@ def test_a_message_for_which_there_is_no_time_comes_again(converting: Converting
     assert converting.process("notes.org", seconds_left=SECONDS_FOR_ONE - 1) == ["notes.org"]
 
     assert converting.converted == converting.checked() == []
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_message_whose_call_failed_comes_again_soon_from_its_own_queue(converting: Converting, large: bool) -> None:
+    settings = converting.services.settings
+    url = settings.large_conversion_queue_url if large else settings.conversion_queue_url
+    converting.sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "2880"})
+    converting.sqs.send_message(QueueUrl=url, MessageBody=convert(f"s3://{BUCKET}/notes.org", large=large))
+    [received] = converting.sqs.receive_message(QueueUrl=url)["Messages"]
+    message = QueueMessage(received["MessageId"], received["Body"], 1, received["ReceiptHandle"])
+    converting.sqs.delete_queue(QueueUrl=settings.ingestion_queue_url)  # the check that follows cannot be requested
+
+    with patch("ragstack_common.ingestion.messages.FIRST_PAUSE_SECONDS", 0):
+        again = ConversionService(converting.services, in_this_process).process([message], lambda: SECONDS_FOR_ONE)
+
+    assert again == [message.message_id]
+    assert len(converting.sqs.receive_message(QueueUrl=url)["Messages"]) == 1
 
 
 def test_a_malformed_message_is_dead_lettered(converting: Converting) -> None:

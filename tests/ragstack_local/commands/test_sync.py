@@ -46,6 +46,9 @@ def test_a_file_of_an_ingested_folder_is_not_uploaded_twice(stack: Connection, t
 def test_sync_uploads_updates_and_removes_and_shows_it_first(stack: Connection, tmp_path: Path, folder: Path) -> None:
     s3 = stack.client("s3")
     s3.put_object(Bucket=stack.bucket, Key="handbook/colleague.md", Body=b"From somewhere else.")
+    made = ("handbook/offer.eml.ragstack.md", "handbook/offer.eml.ragstack/prices.csv")
+    for key in made:  # what was made of a mail is no document of a folder
+        s3.put_object(Bucket=stack.bucket, Key=key, Body=b"From the mail.")
     (folder / "leave.md").unlink()
     (folder / "leave.md.metadata.json").unlink()
     write(folder / "new.md", "New.")
@@ -72,7 +75,7 @@ def test_sync_uploads_updates_and_removes_and_shows_it_first(stack: Connection, 
     }
     assert set(keys(stack)) == {
         *("handbook/new.md", "handbook/people/travel.md", "handbook/people/travel.md.metadata.json"),
-        "handbooks/other.md",
+        *("handbooks/other.md", *made),
     }
     assert again.returncode == 0, again.stderr
     assert "2 unchanged" in again.stdout
@@ -175,6 +178,8 @@ def test_sync_through_an_api_uploads_only_what_differs(
     for name in ("same", "changed", "gone"):
         seen = replace(aws.put(f"handbook/{name}.md", "same"), attributes={"topic": "a"})
         aws.record(f"handbook/{name}.md", Status.INDEXED, seen)
+    attachment = "handbook/offer.eml.ragstack/prices.csv"
+    aws.record(attachment, Status.INDEXED, replace(aws.put(attachment, "12"), attributes={"topic": "a"}))
 
     previewed = run("sync", str(folder), "--dry-run", "--json")
     declined = run("sync", str(folder), input="n\n")
@@ -188,7 +193,7 @@ def test_sync_through_an_api_uploads_only_what_differs(
         "removed": ["handbook/gone.md"],
     }
     assert declined.exit_code == 1
-    assert aws.keys() == ["handbook/changed.md", "handbook/gone.md", "handbook/same.md"]
+    assert aws.keys() == ["handbook/changed.md", "handbook/gone.md", attachment, "handbook/same.md"]
 
     done = run("sync", str(folder), "--yes", "--timeout", "1")
 
@@ -204,6 +209,7 @@ def test_sync_through_an_api_uploads_only_what_differs(
     run("sync", str(folder), "--yes", "--timeout", "1")
 
     assert "handbook/gone.md" not in set(aws.keys())
+    assert attachment in set(aws.keys())
 
 
 def test_the_row_settings_of_a_csv_file_are_sent_through_an_api(

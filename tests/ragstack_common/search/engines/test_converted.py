@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.core.artefacts import document_of, text_of
+from ragstack_common.core.artefacts import text_of
 from ragstack_common.filters import Clause, Filter, Not, Operator, evaluate
 from ragstack_common.search.engines.bedrock import to_chunk
 from ragstack_common.search.engines.converted import as_indexed
@@ -51,7 +51,6 @@ def test_every_name_in_a_result_is_that_of_the_document() -> None:
 
     assert chunk.source == "s3://b/talk.pptx"
     assert ".ragstack" not in repr(chunk)
-    assert document_of("s3://b/talk.pptx") == "s3://b/talk.pptx"
 
 
 @pytest.mark.parametrize(
