@@ -13,10 +13,10 @@ Without FOLDER, the files are the samples and those that ``parts/read_files.py``
 with ``fidelity.json``: the exit code is 1 if one is worse. ``--store`` writes them there. They do not vary with the
 same versions of the programs, which that file names.
 
-With ``--beside``, other libraries read the same files, each in a process of its own. They are installed from PyPI into
+With ``--compare``, the same files are read with other libraries, each in its own process. They are installed from PyPI into
 a temporary environment, or once into ``--environment FOLDER``. Their memory is that of the whole process.
 
-Run: ``python benchmarks/fidelity.py [FOLDER] [--list] [--store] [--beside]``. The exit code is 1 if nothing could be
+Run: ``python benchmarks/fidelity.py [FOLDER] [--list] [--store] [--compare]``. The exit code is 1 if nothing could be
 compared.
 """
 
@@ -51,7 +51,7 @@ NOT_ON_SLIDES = re.compile(r"^### Notes\n.*?(?=^## Slide|\Z)|^## Slide \d+:?", r
 RAISED = re.compile("([\u00b2\u00b3\u00b9\u2070-\u209c])")
 WORD = re.compile(r"[^\W_]+")
 MOST_SHOWN = 12
-BESIDE = {
+COMPARED = {
     "docx": ("docling-slim", "python-docx", "markitdown"),
     "epub": ("markitdown",),
     "html": ("docling-slim", "markitdown"),
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", help="its files are compared, and those of its folders")
     parser.add_argument("--list", action="store_true", help="list the words that differ in each file")
     parser.add_argument("--store", action="store_true", help="store the figures of the files of the repository")
-    parser.add_argument("--beside", action="store_true", help="let other libraries read the files too")
+    parser.add_argument("--compare", action="store_true", help="read the files with other libraries too")
     parser.add_argument("--environment", type=Path, help="keep the libraries in this folder")
     chosen = parser.parse_args()
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
@@ -108,12 +108,12 @@ def main() -> None:
         results = compared(folders, listing)
         if not results:
             sys.exit(f"{chosen.folder} has no files that can be compared")
-        if chosen.beside:
+        if chosen.compare:
             environment = chosen.environment or Path(temporary, "environment")
             libraries.installed(environment, console)
             for name, result in sorted(results.items()):
-                readers = ("RAGStack", *BESIDE.get(name, ()))
-                found = [row for each in readers for row in beside(each, name, result, environment, console)]
+                readers = ("RAGStack", *COMPARED.get(name, ()))
+                found = [row for each in readers for row in compared_rows(each, name, result, environment, console)]
                 heads = ["library", "lost / 10,000", "added / 10,000", "no text", "s / MB", "MB"]
                 console.print(table(f"{name}: {result.files} files", heads, found))
     rows = [
@@ -131,7 +131,7 @@ def main() -> None:
         check(figures(results), json.loads(FIGURES.read_text()), console)
 
 
-def beside(library: str, kind: str, result: Result, environment: Path, console: Console) -> Iterator[list[str]]:
+def compared_rows(library: str, kind: str, result: Result, environment: Path, console: Console) -> Iterator[list[str]]:
     """Yield the row of a library for the files of a format, or nothing if it read none."""
     files = [*result.renderings]
     found = libraries.read(library, files, environment, console)

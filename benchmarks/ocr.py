@@ -1,20 +1,19 @@
 """Measure how many characters text recognition gets wrong, and what time and memory it takes.
 
 The scans are made here: paragraphs of ``ocr.json`` are drawn on a page in two sizes, with the fonts of
-``apt install fonts-liberation fonts-noto-core fonts-noto-cjk``, and then changed as scanners and copiers do it:
+``apt install fonts-liberation fonts-noto-core fonts-noto-cjk``, and then damaged as scanners and copiers do:
 
 - clean at 150, 200 and 300 dpi,
 - noise, blur and the artefacts of a JPEG of low quality,
 - a skew of 3 degrees and a page turned by a quarter,
 - faint grey print on yellowish paper.
 
-Each language has two paragraphs: with the first, settings were chosen; with ``--held-out`` the second one is measured,
-which is what the figures of docs/RESULTS.md are from.
+Each language has two paragraphs. The settings were chosen with the first one; ``--held-out`` measures the second one,
+and gives the figures in docs/RESULTS.md.
 
-A wrong character is one that must be inserted, deleted or replaced (Levenshtein). Before, all white space becomes one
-space, or none in scripts without spaces, quotation marks and dashes get one form, and forms of one
-character are made equal (NFKC). Case counts. Seconds are those of processors, of which a page takes two at once if it
-can.
+A wrong character is one that must be inserted, deleted or replaced (Levenshtein distance). Both texts are normalized
+first: NFKC, one form of quotation marks and dashes, and one space for each run of white space (none in scripts without
+spaces). Upper and lower case differ. Seconds are processor time; a page uses two processors if they are free.
 
 Engines: RapidOCR (``pip install 'ragstack-kb[ocr]'``) and Tesseract (``apt install tesseract-ocr`` with
 ``tesseract-ocr-LANGUAGE``); ``auto`` is what a stack uses. None of them is told the language.

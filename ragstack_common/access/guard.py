@@ -1,6 +1,7 @@
 """The guard of a process: it applies the rules in effect to each request and to each result."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from threading import Lock
 from typing import Any, Final, NamedTuple, Self
 
@@ -10,6 +11,7 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
 from ragstack_common.access.policy import AccessPolicy, policy_from_env
 from ragstack_common.access.rules import AccessRules, Decision, Effect, Writable
+from ragstack_common.core.artefacts import mails_of
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, NotAllowedError, RegistryError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import is_refused, reaching_the_registry
@@ -89,18 +91,25 @@ class Guard:
         """Compare documents with the rules and the labels in effect now, in one read for up to 99 documents.
 
         Documents that are deleted in the registry have no label. Those that the registry does not know have the label
-        *otherwise*, if there is one.
+        *otherwise*, if there is one. Who does not see a mail does not see what is attached to it, whose own label
+        follows that of the mail only when the mail is converted again.
         """
         rules = self.known_rules()
         if rules.labels(caller) is None:
             return Checked(rules, frozenset())
         found: dict[str, Any] = dict(otherwise or {})
+        mails: dict[str, tuple[str, ...]] = {}
         if self._table is not None:
+            mails = {uri: mails_of(uri) for uri in uris}
             with reaching_the_registry():
-                labels = self._table.labels(uris)
+                labels = self._table.labels({*uris, *chain.from_iterable(mails.values())})
                 rules = self._refreshed(labels.version)
             found |= labels.of
-        return Checked(rules, frozenset(uri for uri in uris if not rules.sees(caller, found.get(uri))))
+
+        def is_seen(uri: str) -> bool:
+            return all(rules.sees(caller, found.get(each)) for each in (uri, *mails.get(uri, ())))
+
+        return Checked(rules, frozenset(uri for uri in uris if not is_seen(uri)))
 
     def require(self, caller: Caller, right: Right, resource: str) -> None:
         """Check that a caller has a right.

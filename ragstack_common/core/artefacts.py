@@ -45,10 +45,16 @@ def attachments_of(key: str) -> str:
     return f"{key}{MARK}/"
 
 
-def mail_of(key: str) -> str | None:
+def mail_of(name: str) -> str | None:
     """Return the key or URI of the mail that a document is attached to; None if it is no attachment."""
-    mail, slash, _ = key.rpartition(f"{MARK}/")
+    mail, slash, _ = name.rpartition(f"{MARK}/")
     return mail if slash and mail and not mail.endswith("/") else None
+
+
+def mails_of(name: str) -> tuple[str, ...]:
+    """Return the mail that a document is attached to, the mail that this one is attached to, and so on."""
+    mail = mail_of(name)
+    return () if mail is None else (mail, *mails_of(mail))
 
 
 def is_reserved(key: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.core.artefacts import MARK, TEXT_SUFFIX, attachments_of, mail_of
+from ragstack_common.core.artefacts import MARK, TEXT_SUFFIX, attachments_of, mails_of
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.objects import http_status, unless_absent
 from ragstack_common.core.telemetry import LOGGER
@@ -135,9 +135,7 @@ class ConversionService:
             raise UnreadableDocument(
                 f"The mail has {len(converted.attachments):,} attachments; {MAX_ATTACHMENTS} are read: divide it"
             )
-        depth, outer = 0, mail_of(key)
-        while outer is not None:
-            depth, outer = depth + 1, mail_of(outer)
+        depth = len(mails_of(key))
         if converted.attachments and depth >= MAX_DEPTH:
             raise UnreadableDocument(f"It is a mail within {depth} mails: upload it by itself")
 

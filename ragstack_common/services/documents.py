@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
-from ragstack_common.core.artefacts import maker_of
+from ragstack_common.core.artefacts import mails_of, maker_of
 from ragstack_common.core.clients import dynamodb_client, s3_client
 from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError
 from ragstack_common.core.names import canonical
@@ -338,12 +338,16 @@ class Documents:
         rules = self._guard.rules()
         with reaching_the_registry():
             record = self._registry.find(identifier)
-        if record is not None and rules.sees(caller, record.label):
+            # An attachment follows the label of its mail only when the mail is converted again.
+            mails = self._registry.read(mails_of(record.uri)) if record is not None else {}
+        labels = [each.label for each in (record, *mails.values()) if each is not None]
+        hidden = [label for label in labels if not rules.sees(caller, label)]
+        if record is not None and not hidden:
             return record
         if not rules.sees_everything(caller):
             # Also for what does not exist: to write the event takes time, which would tell the two apart.
-            uri, label = (identifier, None) if record is None else (record.uri, record.label)
-            self._guard.hide(caller, right, uri, rules.explain(caller, label))
+            uri = identifier if record is None else record.uri
+            self._guard.hide(caller, right, uri, rules.explain(caller, next(iter(hidden), None)))
         raise DocumentNotFoundError(_NOT_YET.format(id=identifier))
 
     def _key(self, record: DocumentRecord) -> str:

@@ -66,6 +66,19 @@ def test_a_check_reads_labels_and_rules_in_one_call(guard: Guard, dynamodb: Any)
     assert guard.check(ALICE, uris).hidden == {f"s3://b/{name}.md" for name in ("none", "gone", "unknown")}
 
 
+def test_who_does_not_see_a_mail_does_not_see_what_is_attached_to_it(guard: Guard, dynamodb: Any) -> None:
+    add(dynamodb, "s3://b/hr.eml", "hr")
+    add(dynamodb, "s3://b/all.eml", "public")
+    add(dynamodb, "s3://b/gone.eml", "public", Status.DELETED)
+    attached = [f"s3://b/{mail}.eml.ragstack/{file}" for mail in ("hr", "all", "gone") for file in ("a.pdf", "b.eml")]
+    attached += [f"{uri}.ragstack/c.md" for uri in attached if uri.endswith("b.eml")]
+    for uri in attached:
+        add(dynamodb, uri, "public")  # as before the mail got its label
+
+    assert guard.check(BOB, attached).hidden == {uri for uri in attached if not uri.startswith("s3://b/all.eml")}
+    assert guard.check(ALICE, attached).hidden == {uri for uri in attached if uri.startswith("s3://b/gone.eml")}
+
+
 def test_a_check_of_many_documents_is_complete(guard: Guard, dynamodb: Any) -> None:
     uris = [f"s3://b/{number}.md" for number in range(150)]
     for number, uri in enumerate(uris):
