@@ -13,8 +13,8 @@ Without FOLDER, the files are the samples and those that ``parts/read_files.py``
 with ``fidelity.json``: the exit code is 1 if one is worse. ``--store`` writes them there. They do not vary with the
 same versions of the programs, which that file names.
 
-With ``--compare``, the same files are read with other libraries, each in its own process. They are installed from PyPI into
-a temporary environment, or once into ``--environment FOLDER``. Their memory is that of the whole process.
+With ``--compare``, other libraries read the same files, each in its own process. They are installed from PyPI into a
+temporary environment, or once into ``--environment FOLDER``. Their memory is that of the whole process.
 
 Run: ``python benchmarks/fidelity.py [FOLDER] [--list] [--store] [--compare]``. The exit code is 1 if nothing could be
 compared.
@@ -51,7 +51,7 @@ NOT_ON_SLIDES = re.compile(r"^### Notes\n.*?(?=^## Slide|\Z)|^## Slide \d+:?", r
 RAISED = re.compile("([\u00b2\u00b3\u00b9\u2070-\u209c])")
 WORD = re.compile(r"[^\W_]+")
 MOST_SHOWN = 12
-COMPARED = {
+LIBRARIES = {
     "docx": ("docling-slim", "python-docx", "markitdown"),
     "epub": ("markitdown",),
     "html": ("docling-slim", "markitdown"),
@@ -112,7 +112,7 @@ def main() -> None:
             environment = chosen.environment or Path(temporary, "environment")
             libraries.installed(environment, console)
             for name, result in sorted(results.items()):
-                readers = ("RAGStack", *COMPARED.get(name, ()))
+                readers = ("RAGStack", *LIBRARIES.get(name, ()))
                 found = [row for each in readers for row in compared_rows(each, name, result, environment, console)]
                 heads = ["library", "lost / 10,000", "added / 10,000", "no text", "s / MB", "MB"]
                 console.print(table(f"{name}: {result.files} files", heads, found))
