@@ -9,12 +9,12 @@ from typing import Final
 
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.policy import AccessPolicy, PrefixRule
-from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.errors import ScopeTooLongError
 from ragstack_common.core.names import canonical
 from ragstack_common.filters import Clause, Filter, Operator
 
 MAX_LABELS_IN_A_FILTER: Final = 200
-"""Maximum number of labels of a caller. A longer filter makes each search slower, and stores may refuse it."""
+"""Maximum number of labels of a caller. A longer filter makes each search slower, or takes several of them."""
 
 NO_LABEL: Final = "\x00"
 """A label that no document can have: the filter of a caller who sees nothing."""
@@ -112,13 +112,13 @@ class AccessRules:
         """Return what a caller sees.
 
         Raises:
-            InvalidRequestError: The caller has more labels than a filter can hold.
+            ScopeTooLongError: The caller has more labels than a search can have.
         """
         labels = self.labels(caller)
         if labels is None:
             return EVERYTHING
         if len(labels) > MAX_LABELS_IN_A_FILTER:
-            raise InvalidRequestError(
+            raise ScopeTooLongError(
                 f"{caller.name} has {len(labels)} access labels, and a search takes at most {MAX_LABELS_IN_A_FILTER}:"
                 " join labels that the same people see"
             )

@@ -9,7 +9,7 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.rules import EVERYTHING, AccessRules, Scope
 from ragstack_common.core.deadline import in_thread
-from ragstack_common.core.errors import InvalidFilterError, RegistryError
+from ragstack_common.core.errors import InvalidFilterError, RegistryError, ScopeTooLongError
 from ragstack_common.filters import Clause, Operator, all_of
 from ragstack_common.settings.names import SOURCE_URI_KEY
 
@@ -41,7 +41,7 @@ async def search_as(
         without them, or has many of them.
 
     Raises:
-        InvalidRequestError: The caller has more labels than a filter can hold.
+        ScopeTooLongError: The caller has more labels than a search can have.
         RegistryError: The caller's labels changed during each of several searches.
     """
     rules = guard.loaded_rules
@@ -54,7 +54,7 @@ async def search_as(
             return await search(scope), frozenset()
         try:
             found = await search(_without(scope, excluded))
-        except InvalidFilterError:
+        except (InvalidFilterError, ScopeTooLongError):
             if found is None:
                 raise
             return found, hidden

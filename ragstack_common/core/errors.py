@@ -9,6 +9,7 @@ answers a request maps a class to a status.
     ├── ConfigurationError               a setting is missing or unusable
     │   ├── UnknownEngineError           there is no engine of that name
     │   ├── MissingPackageError          an optional package is not installed
+    │   ├── ScopeTooLongError            what a caller may see needs a longer filter than searches can have
     │   └── DimensionMismatchError       the embedding is not the one that the collection was made with
     ├── EmbeddingError                   an embedding cannot be had, or failed
     ├── InvalidRequestError              the caller must change the request
@@ -120,6 +121,10 @@ def needs_extra(extra: str | None, needed_by: str) -> Iterator[None]:
 
 class DimensionMismatchError(ConfigurationError):
     """The embedding's vectors are not as long as those of the collection: choose the one that it was made with."""
+
+
+class ScopeTooLongError(ConfigurationError):
+    """What a caller may see needs a longer filter than searches can have: its labels are too many."""
 
 
 class EmbeddingError(RagStackError):

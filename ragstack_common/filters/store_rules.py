@@ -19,6 +19,7 @@ class StoreRules:
         doubt: Why, in the message of an error.
         metadata_bytes: Maximum of a document's attributes as JSON; None if only the sidecar's own limit counts.
         metadata_keys: Maximum number of a document's attributes; None if there is none.
+        max_constraints: Maximum constraints of a filter (``filters.constraints``); None if none is documented.
     """
 
     has_hybrid: bool = True
@@ -27,12 +28,16 @@ class StoreRules:
     doubt: str = ""
     metadata_bytes: int | None = None
     metadata_keys: int | None = None
+    max_constraints: int | None = None
 
 
 _ONLY_ON_OPENSEARCH: Final = frozenset({Operator.STARTS_WITH, Operator.STRING_CONTAINS, Operator.LIST_CONTAINS})
 """Documented only for OpenSearch Serverless, or as best supported there. Source: shape RetrievalFilter."""
 
 S3_VECTORS_BYTES: Final = 1024
+
+MAX_CONSTRAINTS: Final = 100
+"""Source: Amazon S3 user guide, S3 Vectors, metadata filtering. A filter with more is a validation error."""
 
 STORE_RULES: Final[Mapping[str, StoreRules]] = {
     # Sources: Amazon Bedrock User Guide, S3 Vectors as a vector store; AWS's agent toolkit for the ignored operators.
@@ -43,6 +48,7 @@ STORE_RULES: Final[Mapping[str, StoreRules]] = {
         doubt="it is not documented that S3 Vectors supports this operator, and this filter restricts access",
         metadata_bytes=S3_VECTORS_BYTES,
         metadata_keys=35,
+        max_constraints=MAX_CONSTRAINTS,
     ),
     OPENSEARCH_SERVERLESS: StoreRules(),
     OTHER_STORE: StoreRules(

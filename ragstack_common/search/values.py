@@ -52,7 +52,7 @@ async def distinct_values(
     Returns:
         The values. They are incomplete if there are more than *limit*, if a part of a search failed, if more chunks
         have such lists than one search can return, if a value cannot be used in a filter, or if there are more than
-        1,000, the maximum that a filter can exclude.
+        a filter can exclude: 1,000, or fewer with some stores.
 
     Raises:
         InvalidFilterError: The backend cannot express ``notIn``; the message names the clause.
@@ -100,7 +100,13 @@ class _Collection:
             if len(self.known) > MAX_VALUES:
                 self.complete = False  # a filter cannot exclude more
                 return
-            chunks = await self._search(narrowed(self.request, *self._unknown()))
+            try:
+                chunks = await self._search(narrowed(self.request, *self._unknown()))
+            except InvalidFilterError:
+                if not self.known:
+                    raise
+                self.complete = False  # the store takes no filter that excludes this many
+                return
             if not chunks:
                 return
             if not self._learn(chunks):

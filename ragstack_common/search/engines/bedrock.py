@@ -15,10 +15,11 @@ from ragstack_common import filters
 from ragstack_common.core.aws_errors import meaning, public_reason
 from ragstack_common.core.clients import retrieval_client
 from ragstack_common.core.deadline import in_thread
-from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.errors import InvalidFilterError, InvalidRequestError
 from ragstack_common.core.metrics import SLICE_FAILURES
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
+from ragstack_common.filters.constraints import constraints
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.search.base import PAGE_SIZE, RetrievalBackend
 from ragstack_common.search.document_search import Ask
@@ -40,6 +41,7 @@ from ragstack_common.search.models import (
     ranked_fields,
 )
 from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
+from ragstack_common.search.wrappers.divided import DividedBackend
 from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge, MultiSliceBackend
 from ragstack_common.search.wrappers.partitioned import Part, PartitionedBackend
 from ragstack_common.settings.limits import MAX_RESULTS
@@ -254,9 +256,12 @@ class BedrockEngine(Engine):
     def _request(self, query: str, count: int, restriction: Filter | None) -> dict[str, Any]:
         """Write the request of a first page."""
         search: dict[str, Any] = {"numberOfResults": count}
-        combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
-        if combined is not None:
-            search["filter"] = filters.to_bedrock(converted.as_indexed(combined))
+        filter_ = self._filter(restriction)
+        if filter_ is not None:
+            sent, limit = self.constraints(restriction), STORE_RULES[self.vector_store].max_constraints
+            if limit is not None and sent > limit:
+                raise InvalidFilterError(f"The filter has {sent} constraints, and the vector store takes {limit}")
+            search["filter"] = filter_
         if self.search_type is not None:
             search["overrideSearchType"] = self.search_type
         return {
@@ -264,6 +269,15 @@ class BedrockEngine(Engine):
             "retrievalQuery": {"text": query},
             "retrievalConfiguration": {"vectorSearchConfiguration": search},
         }
+
+    def constraints(self, restriction: Filter | None) -> int:
+        """Count the constraints of the filter with which a search is sent."""
+        filter_ = self._filter(restriction)
+        return 0 if filter_ is None else constraints(filters.parse(filter_))
+
+    def _filter(self, restriction: Filter | None) -> dict[str, Any] | None:
+        combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
+        return None if combined is None else filters.to_bedrock(converted.as_indexed(combined))
 
     def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> tuple[list[RetrievedChunk], str | None]:
         """Read one page, and the token of the next one."""
@@ -326,10 +340,11 @@ class BedrockBackend(MultiSliceBackend):
         **options: Any,
     ) -> None:
         self.engine = BedrockEngine(knowledge_base_id, data_source_id, timeout_seconds=timeout_seconds, **options)
-        searched: RetrievalBackend = self.engine
+        searched = _within_limits(self.engine)
         if tenants is not None:
-            parts = {SHARED: Part(self.engine, tenants.shared_labels)}
-            parts |= {name: Part(self.engine.on(own), labels) for name, (own, labels) in tenants.tenants.items()}
+            parts = {SHARED: Part(searched, tenants.shared_labels)}
+            for name, (own, labels) in tenants.tenants.items():
+                parts[name] = Part(_within_limits(self.engine.on(own)), labels)
             searched = PartitionedBackend(tenants.attribute, parts, timeout_seconds=timeout_seconds)
         super().__init__(
             searched, filtered_score_boost, timeout_seconds, enabled, merge, max_slices, vocabulary=vocabulary
@@ -343,6 +358,14 @@ class BedrockBackend(MultiSliceBackend):
     def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""
         return self.engine.span_attributes()
+
+
+def _within_limits(engine: BedrockEngine) -> RetrievalBackend:
+    """Return an engine whose scopes can be longer than the filters of its vector store."""
+    limit = STORE_RULES[engine.vector_store].max_constraints
+    if limit is None:
+        return engine
+    return DividedBackend(engine, limit, timeout_seconds=engine.timeout_seconds, count=engine.constraints)
 
 
 def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> RetrievedChunk:

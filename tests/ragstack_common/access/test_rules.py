@@ -1,3 +1,5 @@
+from http import HTTPStatus
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,8 +7,11 @@ from hypothesis import strategies as st
 from ragstack_common.access.callers import EVERYONE, OPERATOR, Caller, Right
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import EVERYTHING, MAX_LABELS_IN_A_FILTER, AccessRules, Effect, RuleOverride, Writable
-from ragstack_common.core.errors import InvalidRequestError
+from ragstack_common.core.errors import ScopeTooLongError
+from ragstack_common.core.metrics import DEPLOYMENT_FAULTS
+from ragstack_common.core.reporting import record_failure
 from ragstack_common.filters import evaluate
+from tests.support.backends import Ledger
 
 LABELS = ["a", "b", "c"]
 PRINCIPALS = [EVERYONE, "user:u", "group:g", "group:h", "tenant:t"]
@@ -85,12 +90,16 @@ def test_operators_see_documents_without_a_label() -> None:
     assert rules.rights(OPERATOR) == {*Right}
 
 
-def test_too_many_labels_for_a_filter_are_rejected() -> None:
+def test_more_labels_than_a_search_can_have_are_a_fault_of_the_deployment() -> None:
     names = [f"l{number}" for number in range(MAX_LABELS_IN_A_FILTER + 1)]
     rules = AccessRules(AccessPolicy(labels={name: {"allow": [EVERYONE]} for name in names}))
 
-    with pytest.raises(InvalidRequestError, match=f"{len(names)} access labels"):
+    with pytest.raises(ScopeTooLongError, match=f"{len(names)} access labels") as raised:
         rules.scope(Caller("user:u"))
+
+    metrics = Ledger()
+    assert record_failure(raised.value, metrics) == HTTPStatus.INTERNAL_SERVER_ERROR
+    assert metrics[DEPLOYMENT_FAULTS] == [1]
 
 
 def test_an_explanation_names_the_rule_and_its_origin() -> None:

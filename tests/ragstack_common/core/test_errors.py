@@ -73,6 +73,7 @@ def test_only_what_a_caller_can_act_on_is_a_client_error(kind: type[errors.RagSt
         (errors.CollectionNotFoundError("x"), "CollectionNotFound", [DEPLOYMENT_FAULTS]),
         (errors.ModelAccessError("x"), "ModelAccess", [DEPLOYMENT_FAULTS]),
         (errors.ConfigurationError("x"), "Configuration", [DEPLOYMENT_FAULTS]),
+        (errors.ScopeTooLongError("x"), "ScopeTooLong", [DEPLOYMENT_FAULTS]),
         (errors.ThrottledError("x"), "Throttled", [UPSTREAM_THROTTLES]),
         (errors.ModelThrottledError("x"), "ModelThrottled", [UPSTREAM_THROTTLES]),
         (errors.ServiceUnavailableError("x"), "ServiceUnavailable", []),
