@@ -16,7 +16,16 @@ from local_bedrock.ingestion.reembedding import Reembedding
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.limits.admission import Admission
-from local_bedrock.operations import converse, generate, ingestion, invoke_model, resources, retrieval
+from local_bedrock.operations import (
+    converse,
+    generate,
+    ingestion,
+    invoke_model,
+    resources,
+    retrieval,
+    vector_buckets,
+    vectors,
+)
 from local_bedrock.operations.context import Answer, Context, Request
 from local_bedrock.operations.paging import Snapshots
 from local_bedrock.options import Options
@@ -59,8 +68,27 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "Converse": converse.converse,
     "ConverseStream": converse.converse_stream,
     "InvokeModel": invoke_model.invoke_model,
+    "CreateVectorBucket": vector_buckets.create_bucket,
+    "GetVectorBucket": vector_buckets.get_bucket,
+    "ListVectorBuckets": vector_buckets.list_buckets,
+    "DeleteVectorBucket": vector_buckets.delete_bucket,
+    "PutVectorBucketDefaultIndexMode": vector_buckets.put_default_mode,
+    "CreateIndex": vector_buckets.create_index,
+    "GetIndex": vector_buckets.get_index,
+    "ListIndexes": vector_buckets.list_indexes,
+    "UpdateIndexMode": vector_buckets.update_index_mode,
+    "UpdateMetadataConfiguration": vector_buckets.update_metadata_configuration,
+    "DeleteIndex": vector_buckets.delete_index,
+    "PutVectors": vectors.put_vectors,
+    "GetVectors": vectors.get_vectors,
+    "ListVectors": vectors.list_vectors,
+    "DeleteVectors": vectors.delete_vectors,
+    "QueryVectors": vectors.query_vectors,
 }
-"""Operations of bedrock-agent, bedrock-agent-runtime and bedrock-runtime."""
+"""Operations of bedrock-agent, bedrock-agent-runtime, bedrock-runtime and s3vectors."""
+
+MAX_VECTORS_REQUEST_BYTES: Final = 20 * 1024**2
+"""Source: user guide of Amazon S3, limitations and restrictions of S3 Vectors."""
 
 DAMAGED: Final = (
     "The index is damaged. Restart: `ragstack up` rebuilds it from the bucket; `ragstack bedrock --replace-index`"
@@ -164,6 +192,7 @@ class Service:
         operation, request = call.operation, call.request
         try:
             act = _implementation(operation.name)
+            _check_size(operation, request)
             self._admission.count(operation)
             members = wire.read_input(operation, call.labels, request)
             validation.check(operation.input_shape, members)
@@ -203,6 +232,12 @@ class Service:
                 )
             found[base.embedding] = embedding_processes.load_earlier(base.embedding, base.dimension, options.data_dir)
         return found
+
+
+def _check_size(operation: OperationModel, request: wire.Request) -> None:
+    size = len(request.body)
+    if operation.service_model.service_name == "s3vectors" and size > MAX_VECTORS_REQUEST_BYTES:
+        raise InvalidRequest(f"The request has {size} bytes; the maximum is {MAX_VECTORS_REQUEST_BYTES} (20 MiB)")
 
 
 def _implementation(operation: str) -> Callable[[Context, Request], Answer]:

@@ -35,6 +35,10 @@ class NotFound(ServiceError, code="ResourceNotFoundException", status=404):
     """No such knowledge base, data source or ingestion job."""
 
 
+class NoVectorResource(NotFound, code="NotFoundException"):
+    """No such vector bucket or vector index."""
+
+
 class Conflict(ServiceError, code="ConflictException", status=409):
     """The request conflicts with another resource or a running job."""
 
@@ -61,6 +65,10 @@ class Throttled(ServiceError, code="ThrottlingException", status=429):
     def __init__(self, message: str, retry_after_seconds: int = 1) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+
+
+class TooManyRequests(Throttled, code="TooManyRequestsException"):
+    """The request rate of S3 Vectors is exceeded."""
 
 
 class QuotaExceeded(ServiceError, code="ServiceQuotaExceededException", status=402):

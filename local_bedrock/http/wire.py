@@ -72,7 +72,7 @@ def header_value(text: str) -> str:
 
 
 # One endpoint serves all of them. The first one wins if several have the same route, such as /tags/{resourceArn}.
-SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime")
+SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
 
 
 @dataclass(frozen=True)
@@ -192,6 +192,8 @@ def _read(shape: Shape, value: Any) -> Any:
             if value.get(member.serialization.get("name", name)) is not None
         }
     if isinstance(shape, ListShape) and isinstance(value, list):
+        if shape.member.type_name == "float":  # a vector
+            return value
         return [_read(shape.member, member) for member in value]
     if isinstance(shape, MapShape) and isinstance(value, dict):
         return {key: _read(shape.value, member) for key, member in value.items()}

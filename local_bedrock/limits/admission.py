@@ -10,7 +10,7 @@ from typing import Any, Final
 import apsw
 from botocore.model import OperationModel
 
-from local_bedrock.http.errors import InvalidRequest, QuotaExceeded, ServiceError, Throttled
+from local_bedrock.http.errors import InvalidRequest, QuotaExceeded, ServiceError, Throttled, TooManyRequests
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.store import jobs, resources, submissions
 from local_bedrock.store.database import Database
@@ -19,14 +19,16 @@ THROTTLED: Final = {
     "bedrock-agent": "Rate exceeded",
     "bedrock-agent-runtime": "Your request rate is too high. Reduce the frequency of requests.",
     "bedrock-runtime": "Too many requests, please wait before trying again.",
+    "s3vectors": "Rate exceeded",
 }
-"""By service, as users of InvokeAgent and InvokeModel report them; the other is AWS's general wording."""
+"""By service, as users of InvokeAgent and InvokeModel report them; the others are AWS's general wording."""
 
 
 def throttled(operation: OperationModel, wait_seconds: float = 1.0) -> Throttled:
     """Return the throttling error of the operation's service."""
     service = operation.service_model.service_name
-    return Throttled(THROTTLED[service], max(1, math.ceil(wait_seconds)))
+    error = TooManyRequests if service == "s3vectors" else Throttled
+    return error(THROTTLED[service], max(1, math.ceil(wait_seconds)))
 
 
 class TokenBucket:

@@ -9,16 +9,15 @@ numbers cut to 256 change the cosine of two of 400 SciFact abstracts by .027 on 
 import json
 from typing import Annotated, Any, Final, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from local_bedrock.http.errors import InvalidRequest, ModelError
 from local_bedrock.http.wire import HeadedAnswer, header_value
 from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported
+from local_bedrock.store.vectors import resized
 from ragstack_common.answers.models.protocol import estimated_tokens
 from ragstack_common.core.uris import resource_id
 from ragstack_common.embedding import EmbeddingError, HashedEmbedding
-from ragstack_common.embedding.protocol import Vectors
 from ragstack_common.settings.names import EMBEDDING_HEADER
 
 MAX_TOKENS: Final = 8_192
@@ -106,12 +105,3 @@ def _refuse_other_settings(request: Request) -> None:
         given = request.get(name, "*/*").split(";")[0].strip().lower()
         if given not in ("application/json", "*/*"):
             raise InvalidRequest(f"The model supports application/json only, not the {name} {given}")
-
-
-def resized(vector: Vectors, dimension: int) -> Vectors:
-    """Return a vector of unit length with another number of dimensions."""
-    changed = np.zeros(dimension)  # squares of small float32 numbers are zero
-    kept = vector[:dimension]
-    changed[: len(kept)] = kept
-    length = float(np.linalg.norm(changed))
-    return (changed / length if length > 0 else changed).astype(np.float32)

@@ -83,18 +83,21 @@ class Listing:
         """Return the token of the page after a position."""
         return write_token({"after": after, "list": self.fingerprint()})
 
-    def page(self, beginning: T, key: str, fetch: Callable[..., list[Item]]) -> tuple[list[Item], str | None]:
+    def page(
+        self, beginning: T, key: str, fetch: Callable[..., list[Item]], size: int = DEFAULT_PAGE
+    ) -> tuple[list[Item], str | None]:
         """Return the requested page, and the token of the next one.
 
         Args:
             beginning: Comes before every position.
             key: The attribute that is the position of an item.
             fetch: Returns at most ``limit`` items whose position is above ``after``.
+            size: Unless the request has ``maxResults``.
 
         Raises:
             InvalidRequest: The token belongs to another list.
         """
-        size = self.request.get("maxResults", DEFAULT_PAGE)
+        size = self.request.get("maxResults", size)
         found = fetch(after=self.position(beginning), limit=size + 1)
         more = self.token(getattr(found[size - 1], key)) if len(found) > size else None
         return found[:size], more

@@ -8,7 +8,8 @@ from typing import Final
 
 import apsw
 
-from local_bedrock.http.errors import Conflict, InvalidRequest, NotFound, QuotaExceeded
+from local_bedrock.http.errors import Conflict, InvalidRequest, NotFound, NoVectorResource, QuotaExceeded
+from local_bedrock.operations import vector_buckets
 from local_bedrock.operations.context import (
     Answer,
     Context,
@@ -21,9 +22,11 @@ from local_bedrock.operations.context import (
     required_member,
 )
 from local_bedrock.operations.paging import Listing
-from local_bedrock.store import jobs, resources
+from local_bedrock.store import jobs, resources, vector_indexes
 from local_bedrock.store.database import Transaction
 from local_bedrock.store.resources import DataSource, StoredKnowledgeBase, once
+from local_bedrock.store.vector_indexes import Index
+from ragstack_common.core.uris import resource_id
 
 _STORES: Final = {
     "OPENSEARCH_SERVERLESS": "opensearchServerlessConfiguration",
@@ -126,9 +129,44 @@ def _create_knowledge_base(context: Context, change: Transaction, request: Reque
         updated_at=now,
         due_at=now + seconds if seconds else None,
     )
+    index = _index(change.connection, request)
     resources.add_knowledge_base(change, base)
+    if index is not None:
+        vector_indexes.hand_over(change, index, base.id)
     resources.put_tags(change, base.arn, request.get("tags", {}))
     return {"knowledgeBase": {**_described_base(base), "status": resources.CREATING}}
+
+
+_DIMENSIONS: Final = {"amazon.titan-embed-text-v1": 1536, "amazon.titan-embed-text-v2:0": 1024}
+
+
+def _index(connection: apsw.Connection, request: Request) -> Index | None:
+    """Return the vector index of a new knowledge base; None if another account or another store has it.
+
+    Raises:
+        InvalidRequest: The index doesn't exist, does not fit the model, or is in use.
+    """
+    storage = request["storageConfiguration"].get("s3VectorsConfiguration")
+    if storage is None:
+        return None
+    arn = storage.get("indexArn") or f"{storage.get('vectorBucketArn')}/index/{storage.get('indexName')}"
+    if not vector_buckets.is_here(arn):
+        return None
+    try:
+        index = vector_buckets.find_index(connection, {"indexArn": arn})
+    except NoVectorResource as error:
+        raise InvalidRequest(f"The storageConfiguration is not valid: {error}") from error
+    model = request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
+    chosen = model.get("embeddingModelConfiguration", {}).get("bedrockEmbeddingModelConfiguration", {})
+    dimension = chosen.get("dimensions", _DIMENSIONS.get(resource_id(model["embeddingModelArn"]), index.dimension))
+    if dimension != index.dimension:
+        raise InvalidRequest(
+            f"The storageConfiguration is not valid: the vectors of the embedding model have {dimension} dimensions,"
+            f" those of the index {index.dimension}"
+        )
+    if index.knowledge_base_id is not None or vector_indexes.list_vectors(connection, index, 0, 1, after=0, limit=1):
+        raise InvalidRequest("The local Bedrock needs an empty vector index for each knowledge base on S3 Vectors")
+    return index
 
 
 def _described_base(base: StoredKnowledgeBase) -> Answer:

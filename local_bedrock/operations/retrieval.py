@@ -21,6 +21,7 @@ from local_bedrock.operations.paging import Listing
 from local_bedrock.processes.embedding_processes import UnavailableEmbedding
 from local_bedrock.search import ranking, reranking
 from local_bedrock.search.ranking import Hit, Ranking, Search
+from local_bedrock.store.documents import chunk_metadata
 from local_bedrock.store.resources import StoredKnowledgeBase
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.core.uris import resource_id
@@ -29,8 +30,7 @@ from ragstack_common.filters import Filter, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.filters.tree import Operator
-from ragstack_common.settings.names import EMBEDDING_HEADER, RESERVED_PREFIX, SIGNALS_HEADER
-from ragstack_common.text.positions import PAGE_KEY
+from ragstack_common.settings.names import EMBEDDING_HEADER, SIGNALS_HEADER
 
 
 @dataclass(frozen=True)
@@ -281,19 +281,12 @@ def _members(
     name: str,
     attributes: str,
 ) -> Any:
-    metadata: dict[str, Any] = {
-        **json.loads(attributes),
-        **json.loads(position or "{}"),
-        f"{RESERVED_PREFIX}chunk-id": public_id,
-    }
-    if page is not None:
-        metadata[PAGE_KEY] = page
     location = {"s3Location": {"uri": name}} if kind == "S3" else {"customDocumentLocation": {"id": name}}
     return {
         "content": {"type": "TEXT", "text": text},
         "location": {"type": kind, **location},
         "score": score,
-        "metadata": metadata,
+        "metadata": chunk_metadata(attributes, position, public_id, page),
     }
 
 

@@ -50,13 +50,18 @@ class Search:
     @property
     def scope(self) -> Filter | None:
         """The filter of what the caller may see; None for everything."""
-        if self.scope_attribute is None:
-            return None
-        values = possible_values(self.filters, self.scope_attribute)
-        if not values:  # every value, or none: then the filter admits no document, and the scope the same
-            return None if values is None else self.filters
-        scalars = tuple(sorted((value for value in values if not isinstance(value, tuple)), key=repr))
-        return Clause(Operator.IN, self.scope_attribute, scalars)
+        return scope_of(self.filters, self.scope_attribute)
+
+
+def scope_of(filters: Filter | None, attribute: str | None) -> Filter | None:
+    """Return the filter of the values of an attribute that a filter admits; None for every value."""
+    if attribute is None:
+        return None
+    values = possible_values(filters, attribute)
+    if not values:  # every value, or none: then the filter admits no document, and the scope the same
+        return None if values is None else filters
+    scalars = tuple(sorted((value for value in values if not isinstance(value, tuple)), key=repr))
+    return Clause(Operator.IN, attribute, scalars)
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     The best BM25 is that of all chunks in the search's scope, so that a filter changes no score. Source: Bruch, Gai and
     Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
     """
-    rows = view.vectors.rows(_allowed(view, knowledge_base_id, search.filters))
+    rows = view.vectors.rows(allowed_chunks(view, knowledge_base_id, search.filters))
     chunks = view.vectors.chunks
     if not search.hybrid:
         rows = rows if search.vector.any() else rows[:0]
@@ -109,7 +114,7 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     scope = None
     if search.scope is not None:
         is_whole_filter = search.filters == search.scope
-        scope = rows if is_whole_filter else view.vectors.rows(_allowed(view, knowledge_base_id, search.scope))
+        scope = rows if is_whole_filter else view.vectors.rows(allowed_chunks(view, knowledge_base_id, search.scope))
     postings = view.vectors.postings(scope)
     bm25 = postings.bm25(search_terms(search.text, postings.languages))
     addends = (1.0 - cosine_share) * bm25
@@ -131,7 +136,7 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     return Ranking(chunks[rows], scores, _clipped(cosines), bm25[rows] / (bm25[rows] + half))
 
 
-def _allowed(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids | None":
+def allowed_chunks(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids | None":
     """Return the chunks that a filter admits; None for all."""
     if filters is None:
         return None

@@ -12,7 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import groupby, islice
 from operator import itemgetter
@@ -26,10 +26,16 @@ from local_bedrock.http.guard import make_private
 from local_bedrock.store import condition
 from local_bedrock.store.condition import FILE_NAME
 from local_bedrock.store.postings import MAX_ROWS, build_segments
-from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
+from local_bedrock.store.vectors import COSINE, VectorIndex, VectorSnapshot, unit
 from ragstack_common.core.errors import RagStackError
 
 READERS: Final = 8
+
+VECTOR_INDEX: Final = "s3vectors/index/"
+TEXT_SEARCH: Final = "s3vectors/text/"
+"""With an id, the names under which the vectors that were put into an index, and the words of one of its text searches,
+are in the tables and in memory. No knowledge base has such an id."""
+
 CHECKPOINT_PAGES: Final = 2000
 
 RELEASED_PAGES: Final = 1000
@@ -74,10 +80,15 @@ class Transaction:
 
 @dataclass(frozen=True)
 class View:
-    """A consistent snapshot of the tables, and of the vectors of one knowledge base."""
+    """A consistent snapshot of the tables, of the vectors of one knowledge base, and of all others."""
 
     connection: apsw.Connection
     vectors: VectorSnapshot
+    others: Mapping[str, VectorSnapshot]
+
+    def of(self, name: str) -> "View":
+        """Return the same snapshot with the vectors of another knowledge base."""
+        return replace(self, vectors=self.others.get(name, VectorSnapshot()))
 
 
 class Database:
@@ -163,7 +174,7 @@ class Database:
                 connection.execute("BEGIN")
                 # SQLite takes the snapshot at the first read.
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-                view = View(connection, self._vectors.snapshot(vectors_of))
+                view = View(connection, self._vectors.snapshot(vectors_of), self._vectors.snapshots())
             try:
                 yield view
             finally:
@@ -252,16 +263,33 @@ class Database:
         self._writer.set_wal_hook(self._count_log_pages)
 
     def _load_vectors(self) -> None:
+        rows = self._writer.execute("SELECT ? || id, metric FROM vector_index", (VECTOR_INDEX,))
+        metrics: dict[str, str] = dict(rows)
         rows = self._writer.execute(
             "SELECT knowledge_base_id, document_id, chunk_id, value, words FROM vector ORDER BY chunk_id"
         )
         for knowledge_base_id, of_base in groupby(rows, itemgetter(0)):
             while batch := list(islice(of_base, MAX_ROWS)):
                 _, documents, chunks, values, words = zip(*batch, strict=True)
-                found = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), -1).astype(np.float32)
+                kind = "<f4" if knowledge_base_id in metrics else "<f2"
+                found = np.frombuffer(b"".join(values), dtype=kind).reshape(len(batch), -1).astype(np.float32)
+                if metrics.get(knowledge_base_id) == COSINE:
+                    found = unit(found)
                 segments = build_segments(words)
                 self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found, segments)
                 self._vectors.tidy()
+        self._load_texts()
+
+    def _load_texts(self) -> None:
+        rows = self._writer.execute(
+            "SELECT ? || text_search_id, document_id, chunk_id, t.words"
+            " FROM searched_text t JOIN vector USING (chunk_id) ORDER BY text_search_id, chunk_id",
+            (TEXT_SEARCH,),
+        )
+        for name, of_text in groupby(rows, itemgetter(0)):
+            while batch := list(islice(of_text, MAX_ROWS)):
+                _, documents, chunks, words = zip(*batch, strict=True)
+                self._vectors.extend_words(name, np.array(documents), np.array(chunks), words)
 
     def _checkpoint(self) -> None:
         if self._log_pages > CHECKPOINT_PAGES:
@@ -296,7 +324,7 @@ def select(connection: apsw.Connection, kind: Callable[..., Row], rest: str, *pa
         rest: The statement from the name of the table on, without input of a request.
         parameters: For the placeholders in it.
     """
-    names, in_json = _columns(kind), ("failures", "request", "statistics")
+    names, in_json = _columns(kind), ("encryption", "failures", "non_filterable", "request", "statistics")
     rows = connection.execute(f"SELECT {', '.join(names)} FROM {rest}", parameters)  # noqa: S608
     return [kind(**{n: json.loads(v) if n in in_json else v for n, v in zip(names, row, strict=True)}) for row in rows]
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import apsw
@@ -15,6 +15,8 @@ from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store.database import Transaction, insert, select
 from local_bedrock.store.postings import build_segments, counted
 from ragstack_common.filters.tree import kind_of
+from ragstack_common.settings.names import RESERVED_PREFIX
+from ragstack_common.text.positions import PAGE_KEY
 from ragstack_common.text.words import detect_languages
 
 
@@ -151,7 +153,7 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
             )
         ],
     )
-    _add_attributes(connection, document.id, prepared.attributes)
+    add_attributes(connection, document.id, prepared.attributes)
     connection.execute(
         "UPDATE document SET status = 'INDEXED', reason = NULL, content_tag = ?, metadata_tag = ?, attributes = ?,"
         " updated_at = ? WHERE id = ?",
@@ -198,7 +200,7 @@ def _add_chunks(change: Transaction, document: Document, prepared: Prepared) -> 
         attributes = {**prepared.attributes, **own}
         held = {"knowledge_base_id": document.knowledge_base_id, "document_id": document.id}
         records.append(insert(change, "record", {**held, "attributes": attributes}))
-        _add_attributes(change.connection, -records[-1], attributes)
+        add_attributes(change.connection, -records[-1], attributes)
     chunks = [
         add(
             "chunk",
@@ -213,7 +215,8 @@ def _add_chunks(change: Transaction, document: Document, prepared: Prepared) -> 
     return chunks, records
 
 
-def _add_attributes(connection: apsw.Connection, holder: int, attributes: Mapping[str, AttributeValue]) -> None:
+def add_attributes(connection: apsw.Connection, holder: int, attributes: Mapping[str, Any]) -> None:
+    """Store the attributes by which a document, or a record by its negated id, is filtered."""
     rows = []
     for key, value in attributes.items():
         for member in value if isinstance(value, list) else [value]:
@@ -234,6 +237,16 @@ def _remove_content(connection: apsw.Connection, document: Document) -> list[int
     for table in ("chunk", "parent", "record"):
         connection.execute(f"DELETE FROM {table} WHERE document_id = ?", (document.id,))  # noqa: S608
     return holders if chunks else []
+
+
+def chunk_metadata(attributes: str, position: str | None, public_id: str, page: int | None) -> dict[str, Any]:
+    """Return what the metadata of a result says, from the columns of a chunk and of its document or record."""
+    metadata = {
+        **json.loads(attributes),
+        **json.loads(position or "{}"),
+        f"{RESERVED_PREFIX}chunk-id": public_id,
+    }
+    return metadata if page is None else {**metadata, PAGE_KEY: page}
 
 
 def _public_id(document: Document, ordinal: str, text: str) -> str:

@@ -182,8 +182,10 @@ def remove_knowledge_base(change: Transaction, knowledge_base_id: str) -> None:
     """Delete a knowledge base that has no documents."""
     change.connection.execute("DELETE FROM ingestion_job WHERE knowledge_base_id = ?", (knowledge_base_id,))
     change.connection.execute("DELETE FROM knowledge_base WHERE id = ?", (knowledge_base_id,))
-    arn = KNOWLEDGE_BASE_ARN.format(knowledge_base_id)
-    change.connection.execute("DELETE FROM resource_tag WHERE arn = ?", (arn,))
+    change.connection.execute(
+        "UPDATE vector_index SET knowledge_base_id = NULL WHERE knowledge_base_id = ?", (knowledge_base_id,)
+    )
+    remove_all_tags(change, KNOWLEDGE_BASE_ARN.format(knowledge_base_id))
     change.after_commit.append(lambda vectors: vectors.drop(knowledge_base_id))
 
 
@@ -238,6 +240,11 @@ def put_tags(change: Transaction, arn: str, tags: Mapping[str, str]) -> None:
     """Add tags or replace their values."""
     rows = [(arn, key, value) for key, value in tags.items()]
     change.connection.executemany("INSERT OR REPLACE INTO resource_tag VALUES (?, ?, ?)", rows)
+
+
+def remove_all_tags(change: Transaction, arn: str) -> None:
+    """Remove the tags of a deleted resource."""
+    change.connection.execute("DELETE FROM resource_tag WHERE arn = ?", (arn,))
 
 
 def remove_tags(change: Transaction, arn: str, keys: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 18
+VERSION: Final = 19
 """Version of the tables, of the words in them and of what is read of files (PRAGMA user_version).
 
 Increase it with every change of one of them: documents are then read again.
@@ -119,6 +119,7 @@ CREATE TABLE chunk (
     position TEXT                        -- JSON, metadata except the page
 );
 CREATE INDEX chunk_by_document ON chunk (document_id);
+CREATE INDEX chunk_by_public_id ON chunk (public_id);
 
 -- A search returns it instead of the chunks in it (hierarchical chunking).
 CREATE TABLE parent (
@@ -169,4 +170,44 @@ CREATE TABLE attribute (
 );
 CREATE INDEX attribute_by_value ON attribute (key, value, kind, document_id);
 CREATE INDEX attribute_by_document ON attribute (document_id);
+
+-- S3 Vectors. A vector that was put is a chunk and a record of the document 0, which does not exist, and of a knowledge
+-- base that is called like its index in store/vector_indexes.py; its value is float32.
+CREATE TABLE vector_bucket (
+    name TEXT PRIMARY KEY,
+    mode TEXT NOT NULL,                  -- of new indexes
+    encryption TEXT NOT NULL,            -- JSON
+    created_at REAL NOT NULL
+);
+
+CREATE TABLE vector_index (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    bucket TEXT NOT NULL REFERENCES vector_bucket(name),
+    name TEXT NOT NULL,
+    dimension INTEGER NOT NULL,
+    metric TEXT NOT NULL,                -- cosine or euclidean
+    mode TEXT NOT NULL,                  -- CLASSIC or ENHANCED
+    non_filterable TEXT NOT NULL,        -- JSON list of metadata keys
+    encryption TEXT NOT NULL,            -- JSON
+    created_at REAL NOT NULL,
+    knowledge_base_id TEXT,              -- whose chunks it holds; null if vectors are put into it
+    UNIQUE (bucket, name)
+);
+
+CREATE TABLE text_search (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    index_id INTEGER NOT NULL REFERENCES vector_index(id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    language TEXT,
+    active_at REAL NOT NULL,             -- when BUILDING ends
+    UNIQUE (index_id, key)
+);
+
+-- The words of one metadata key of a vector that was put, as in vector.
+CREATE TABLE searched_text (
+    text_search_id INTEGER NOT NULL REFERENCES text_search(id) ON DELETE CASCADE,
+    chunk_id INTEGER NOT NULL,
+    words BLOB NOT NULL,
+    PRIMARY KEY (text_search_id, chunk_id)
+);
 """

@@ -7,7 +7,7 @@ takes 12 ms on two cores, and the same search inside SQLite (sqlite-vec, vec0) t
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from cachetools import LRUCache
 
-from local_bedrock.store.postings import Postings, Segment, filter_segments, grown
+from local_bedrock.store.postings import Postings, Segment, build_segments, filter_segments, grown
 
 MAX_QUERIES: Final = 32
 ROWS_MULTIPLIED: Final = 32
@@ -163,7 +163,25 @@ _ROUNDING: Final = 1e-5
 
 _PRODUCTS: Final = Products()
 
+COSINE: Final = "cosine"
+EUCLIDEAN: Final = "euclidean"
+
 Ids = npt.NDArray[np.int64]
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Return vectors of unit length, without overflow or underflow; zero vectors stay zero."""
+    exact = vectors.astype(np.float64)
+    exact /= np.maximum(np.abs(exact).max(axis=-1, keepdims=True, initial=0.0), np.finfo(np.float64).tiny)
+    lengths = np.linalg.norm(exact, axis=-1, keepdims=True)
+    return np.asarray(exact / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def resized(vectors: Vectors, dimension: int) -> Vectors:
+    """Return vectors of unit length with another number of dimensions: cut, or padded with zeros."""
+    kept = vectors[..., :dimension]
+    missing = dimension - kept.shape[-1]
+    return unit(np.pad(kept, [(0, 0)] * (kept.ndim - 1) + [(0, missing)]))
 
 
 @dataclass(frozen=True)
@@ -277,22 +295,28 @@ class VectorSnapshot:
         order = np.lexsort((self.chunks[rows], -score(rows, exact.astype(np.float64))))[:limit]
         return rows[order], exact[order]
 
-    def _exact(self, rows: Ids, query: Vectors) -> Scores:
-        """Score rows, given by ascending positions over all blocks, so that equal vectors get equal scores."""
-        if not len(rows):
-            return np.empty(0, dtype=np.float32)
+    @property
+    def dimension(self) -> int:
+        """Numbers of a vector; 0 without vectors."""
+        return self.blocks[0].vectors.shape[1] if self.blocks else 0
+
+    def parts(self, rows: Ids) -> Iterator[Vectors]:
+        """Yield the vectors of some rows, which are ascending positions over all blocks."""
         sizes = [block.rows for block in self.blocks]
         starts = np.cumsum([0, *sizes[:-1]])
-        scores = []
         for block, start, part in zip(
             self.blocks, starts, np.split(rows, np.searchsorted(rows, starts[1:])), strict=True
         ):
             # In small parts: large arrays are returned to the system, and allocating them again takes longer than
             # multiplying.
             for first in range(0, len(part), ROWS_SCORED_AT_ONCE):
-                chosen = block.vectors[part[first : first + ROWS_SCORED_AT_ONCE] - start]
-                scores.append(np.einsum("ij,j->i", chosen, query))
-        return np.concatenate(scores)
+                yield block.vectors[part[first : first + ROWS_SCORED_AT_ONCE] - start]
+
+    def _exact(self, rows: Ids, query: Vectors) -> Scores:
+        """Score rows, so that equal vectors get equal scores."""
+        if not len(rows):
+            return np.empty(0, dtype=np.float32)
+        return np.concatenate([np.einsum("ij,j->i", part, query) for part in self.parts(rows)])
 
 
 class VectorIndex:
@@ -304,6 +328,15 @@ class VectorIndex:
     def snapshot(self, knowledge_base_id: str) -> VectorSnapshot:
         """Return the present state; later changes don't affect it."""
         return self._snapshots.get(knowledge_base_id, VectorSnapshot())
+
+    def snapshots(self) -> dict[str, VectorSnapshot]:
+        """Return the present state of all knowledge bases; later changes don't affect it."""
+        return dict(self._snapshots)
+
+    def extend_words(self, name: str, documents: Ids, chunks: Ids, words: Sequence[bytes]) -> None:
+        """Append words without vectors."""
+        nothing = np.empty((len(chunks), 0), dtype=np.float32)
+        self.extend(name, documents, chunks, nothing, build_segments(words))
 
     def extend(
         self, knowledge_base_id: str, documents: Ids, chunks: Ids, vectors: Vectors, words: Iterable[Segment] = ()

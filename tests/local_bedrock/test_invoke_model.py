@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from local_bedrock.operations.invoke_model import resized
 from local_bedrock.server import running
+from local_bedrock.store.vectors import resized
 from ragstack_common.embedding import EmbeddingError, embedding_choice
 from ragstack_common.embedding.bedrock import BedrockEmbedding
 from ragstack_common.settings.model_cache import AUTOMATIC

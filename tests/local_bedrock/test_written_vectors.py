@@ -1,0 +1,174 @@
+"""What S3 Vectors shows of the chunks that a knowledge base wrote into an index."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from local_bedrock.store.vector_indexes import METADATA_KEY, TEXT_KEY
+from ragstack_common.ingestion.requests import text_document
+from tests.local_bedrock.support import Bedrock, Source, client, refusal
+
+CHUNK_ID = "x-amz-bedrock-kb-chunk-id"
+TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "cheetah": ("The cheetah is the fastest animal on land.", {"legs": 4, "habitats": ["savanna", "zoo"]}),
+    "snail": ("The snail is slow. It carries its house.", {"legs": 0, "habitats": ["garden"]}),
+    "whale": ("The whale is the largest animal.", {"legs": 0}),
+}
+
+
+@dataclass(frozen=True)
+class Animals:
+    """A knowledge base with three documents on a vector index."""
+
+    vectors: Any
+    source: Source
+    index: str
+
+    def find(self, words: str, **more: Any) -> list[dict[str, Any]]:
+        texts = [{"text": words, "metadataKey": TEXT_KEY}]
+        return list(self.vectors.query_vectors(indexArn=self.index, topK=5, queryTexts=texts, **more)["vectors"])
+
+
+@pytest.fixture(scope="module")
+def vectors(bedrock: Bedrock) -> Any:
+    return client("s3vectors", bedrock.url)
+
+
+@pytest.fixture(scope="module")
+def make_index(vectors: Any) -> Callable[..., str]:
+    def make(name: str, dimension: int = 1024) -> str:
+        vectors.create_vector_bucket(vectorBucketName=name)
+        answer = vectors.create_index(
+            vectorBucketName=name,
+            indexName="chunks",
+            dataType="float32",
+            dimension=dimension,
+            distanceMetric="cosine",
+            metadataConfiguration={
+                "nonFilterableMetadataKeys": [TEXT_KEY, METADATA_KEY],
+                "textSearchConfigurations": [{"metadataKey": TEXT_KEY, "language": "en"}],
+            },
+        )
+        return str(answer["indexArn"])
+
+    return make
+
+
+def storage(index: str) -> dict[str, Any]:
+    return {"type": "S3_VECTORS", "s3VectorsConfiguration": {"indexArn": index}}
+
+
+@pytest.fixture(scope="module")
+def animals(bedrock: Bedrock, vectors: Any, make_index: Callable[..., str]) -> Animals:
+    index = make_index("written-animals")
+    source = bedrock.custom_source(bedrock.knowledge_base("written", storage(index)))
+    source.ingested(*(text_document(name, text, attributes) for name, (text, attributes) in TEXTS.items()))
+    return Animals(vectors, source, index)
+
+
+def test_words_find_the_chunks_that_retrieve_returns(bedrock: Bedrock, animals: Animals) -> None:
+    found = animals.find("fast cheetahs", returnMetadata=True, returnScores=True)
+
+    retrieved = {
+        each["metadata"][CHUNK_ID]: each for each in bedrock.search(animals.source.knowledge_base_id, "animal")
+    }
+    first = found[0]
+    result = retrieved[first["key"]]
+    assert first["metadata"][TEXT_KEY] == result["content"]["text"] == TEXTS["cheetah"][0]
+    assert first["scores"]["bm25Scores"][0]["score"] > 0
+    assert "fused" not in first["scores"]
+    assert json.loads(first["metadata"][METADATA_KEY])["source"] == "cheetah"
+    rest = {name: value for name, value in first["metadata"].items() if name not in (TEXT_KEY, METADATA_KEY)}
+    assert rest == result["metadata"]
+    assert rest["x-amz-bedrock-kb-source-uri"] == "cheetah"
+
+
+@pytest.mark.parametrize(
+    ("filter_", "found"),
+    [
+        ({"legs": 0}, {"whale"}),
+        ({"habitats": "savanna"}, {"cheetah"}),
+        ({"$and": [{"legs": {"$lt": 5}}, {"habitats": {"$exists": False}}]}, {"whale"}),
+        ({"x-amz-bedrock-kb-source-uri": {"$startsWith": "ch"}}, {"cheetah"}),
+        ({"legs": "0"}, set()),
+    ],
+    ids=str,
+)
+def test_a_filter_restricts_the_words(animals: Animals, filter_: dict[str, Any], found: set[str]) -> None:
+    hits = animals.find("largest or fastest animal", filter=filter_, returnMetadata=True)
+
+    assert {hit["metadata"]["x-amz-bedrock-kb-source-uri"] for hit in hits} == found
+
+
+def test_a_filter_changes_no_score(animals: Animals) -> None:
+    everything = {hit["key"]: hit["scores"] for hit in animals.find("animal", returnScores=True)}
+
+    filtered = {hit["key"]: hit["scores"] for hit in animals.find("animal", returnScores=True, filter={"legs": 4})}
+
+    assert filtered.items() < everything.items()
+
+
+def test_a_query_vector_finds_the_chunks_in_the_order_of_retrieve(bedrock: Bedrock, animals: Animals) -> None:
+    model = client("bedrock-runtime", bedrock.url)
+    body = json.dumps({"inputText": "slow animal with a house"})
+    answer = model.invoke_model(modelId="amazon.titan-embed-text-v2:0", body=body)
+    vector = {"float32": json.loads(answer["body"].read())["embedding"]}
+
+    found = animals.vectors.query_vectors(indexArn=animals.index, topK=3, queryVector=vector, returnDistance=True)
+
+    retrieved = bedrock.search(animals.source.knowledge_base_id, "slow animal with a house")
+    assert [hit["key"] for hit in found["vectors"]] == [result["metadata"][CHUNK_ID] for result in retrieved]
+    distances = [1 - result["score"] for result in retrieved]
+    assert [hit["distance"] for hit in found["vectors"]] == pytest.approx(distances, abs=1e-4)
+
+
+def test_chunks_are_listed_and_read_by_their_keys(animals: Animals) -> None:
+    listed = animals.vectors.list_vectors(indexArn=animals.index, returnMetadata=True)["vectors"]
+    keys = [each["key"] for each in listed]
+    read = animals.vectors.get_vectors(indexArn=animals.index, keys=[*keys, "unknown"], returnData=True)["vectors"]
+
+    assert {each["metadata"][TEXT_KEY] for each in listed} == {text for text, _ in TEXTS.values()}
+    assert [each["key"] for each in read] == keys
+    assert {len(each["data"]["float32"]) for each in read} == {1024}
+
+
+def test_deleted_documents_are_gone_and_a_deleted_knowledge_base_frees_its_index(
+    bedrock: Bedrock, vectors: Any, make_index: Callable[..., str]
+) -> None:
+    index = make_index("written-and-gone")
+    source = bedrock.custom_source(bedrock.knowledge_base("gone", storage(index)))
+    source.ingested(text_document("ant", "The ant is strong."), text_document("bee", "The bee is busy."))
+    source.delete({"dataSourceType": "CUSTOM", "custom": {"id": "ant"}})
+    source.settled({"dataSourceType": "CUSTOM", "custom": {"id": "ant"}})
+
+    listed = vectors.list_vectors(indexArn=index, returnMetadata=True)["vectors"]
+    assert [each["metadata"][TEXT_KEY] for each in listed] == ["The bee is busy."]
+    assert "holds the chunks of the knowledge base" in refusal(vectors.delete_index, indexArn=index)
+    assert "does not change vectors that it wrote" in refusal(vectors.delete_vectors, indexArn=index, keys=["x"])
+    assert "needs an empty vector index" in refusal(bedrock.knowledge_base, name="second", storage=storage(index))
+
+
+@pytest.mark.parametrize(
+    ("filter_", "named"),
+    [
+        ({TEXT_KEY: "x"}, "Invalid use of non-filterable metadata in filter"),
+        ({CHUNK_ID: "x"}, "does not filter the chunks of a knowledge base by"),
+    ],
+)
+def test_some_keys_cannot_filter(animals: Animals, filter_: dict[str, Any], named: str) -> None:
+    query = {"indexArn": animals.index, "topK": 1, "queryTexts": [{"text": "x", "metadataKey": TEXT_KEY}]}
+
+    assert named in refusal(animals.vectors.query_vectors, **query, filter=filter_)
+
+
+def test_an_index_that_does_not_exist_or_fit_is_refused(bedrock: Bedrock, make_index: Callable[..., str]) -> None:
+    missing = "arn:aws:s3vectors:us-east-1:000000000000:bucket/nothing/index/here"
+
+    assert "could not be found" in refusal(bedrock.knowledge_base, name="missing", storage=storage(missing))
+    small = make_index("written-small", dimension=256)
+    assert "have 1024 dimensions, those of the index 256" in refusal(
+        bedrock.knowledge_base, name="small", storage=storage(small)
+    )
