@@ -30,7 +30,7 @@ MIN_CHARACTERS: Final = 200
 _MEANINGS: Final[Mapping[str, Meaning]] = {
     "AccessDeniedException": (
         EmbeddingError,
-        "allow bedrock:InvokeModel, and request access to the model in the Bedrock console",
+        "allow bedrock:InvokeModel; a model of AWS Marketplace also needs an agreement of the account",
     ),
     "ResourceNotFoundException": (EmbeddingError, "check that this Region has the model"),
     "ValidationException": (EmbeddingError, "check that this Region has the model"),

@@ -3,22 +3,23 @@
 import secrets
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
-from rich.text import Text
 
 from ragstack_common.core.errors import RagStackError
 from ragstack_local.api.calls import each, run
 from ragstack_local.connection_options import AsJson, ConnectionOptions, with_options
 from ragstack_local.errors import FAILED
 from ragstack_local.show import display
+from ragstack_local.show.checks import CheckError, Checks, print_check
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ragstack_common.services.search_models import RetrieveResponse
     from ragstack_local.api.http_operations import HttpOperations
     from ragstack_local.connection.connection import Connection
@@ -30,89 +31,48 @@ ATTRIBUTE: Final = "ragstack-doctor"
 FINDABLE_SECONDS: Final = 60.0
 """How long a document may be INDEXED before a search finds it; about a second is usual."""
 
-Status = Literal["ok", "warning", "failed", "skipped"]
-
 CALIBRATE: Final = (
     "Relevance is unknown for this embedding: write ten questions with their files, then `ragstack eval relevance"
     " questions.csv --setup engine=aws.json --calibrate settings.json` (docs/OPERATIONS.md#calibrate-relevance)"
 )
 
 
-class CheckError(Exception):
-    """A check found something wrong; the message says what."""
-
-    def __init__(self, message: str, status: Status = "failed") -> None:
-        super().__init__(message)
-        self.status: Status = status
-
-
-@dataclass
-class Check:
-    """The outcome of one check: what was found, and what to do about it."""
-
-    name: str
-    status: Status = "ok"
-    found: str = ""
-    advice: str | None = None
-    seconds: float = 0.0
-
-
-@dataclass
-class Checks:
-    """Runs checks, and shows each as soon as it has ended."""
-
-    show: Callable[[Check], None]
-    done: list[Check] = field(default_factory=list)
-
-    @property
-    def are_healthy(self) -> bool:
-        """Whether none failed."""
-        return all(check.status != "failed" for check in self.done)
-
-    def run(self, name: str, work: Callable[[], str], advice: str) -> bool:
-        """Run a check, which returns what it found; an error makes it fail. Returns whether it did not."""
-        check, start = Check(name), time.monotonic()
-        try:
-            check.found = work()
-        except CheckError as error:
-            check.status, check.found, check.advice = error.status, str(error), advice
-        except (RagStackError, ClientError, BotoCoreError, OSError) as error:
-            check.status, check.found, check.advice = "failed", " ".join(str(error).split()), advice
-        check.seconds = round(time.monotonic() - start, 1)
-        self._end(check)
-        return check.status != "failed"
-
-    def skip(self, why: str, *names: str) -> None:
-        """Report checks that could not be run."""
-        for name in names:
-            self._end(Check(name, "skipped", why))
-
-    def _end(self, check: Check) -> None:
-        self.done.append(check)
-        self.show(check)
-
-
 @with_options
 def doctor(
     stack: ConnectionOptions,
     timeout: Annotated[float, typer.Option(help="Seconds that the probe may take to be indexed.", min=1)] = 300.0,
+    accept_agreements: Annotated[
+        bool,
+        typer.Option(
+            "--accept-agreements",
+            help="Accept, for this AWS account, the terms of the deployment's models that need an agreement of AWS"
+            " Marketplace.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check that a stack works: upload a small document, find it, ask about it, and delete it.
 
-    It also checks permissions, the knowledge base, alarms and dead letters, unless only an API is named. A check ends
-    as ok, warning, failed or skipped; the exit code is 3 if one failed.
+    It also checks permissions, the knowledge base, alarms and dead letters, unless only an API is named, and on AWS the
+    account's quotas and its access to models. A check ends as ok, warning, failed or skipped; the exit code is 3 if one
+    failed.
 
     Example:  ragstack doctor
 
     After a deployment:  ragstack doctor --aws
     """
-    checks = Checks(show=(lambda _check: None) if as_json else _print)
+    from ragstack_local.account import checks as account  # noqa: PLC0415 - help does without
+
+    checks = Checks(show=(lambda _check: None) if as_json else print_check)
     connection = None if stack.is_api else stack.connect()
     api = stack.api(connection)
     if connection is None:
-        checks.skip("only an API is named", "permissions", "knowledge base", "alarms", "dead letters")
+        checks.skip("only an API is named", *account.NAMES, "permissions", "knowledge base", "alarms", "dead letters")
     else:
+        if connection.is_local:
+            checks.skip("the stack is local", *account.NAMES)
+        else:
+            account.check_account(checks, connection, stack.stack_prefix, accepts=accept_agreements)
         _check_stack(checks, connection, stack.stack_prefix)
     advice = "`ragstack logs query` says why; with auth=iam, the caller needs execute-api:Invoke"
     if checks.run("api", lambda: _health(api), advice):
@@ -325,13 +285,3 @@ def _delete_objects(connection: "Connection | None", *keys: str) -> None:
     if connection is not None:
         for key in keys:
             connection.client("s3").delete_object(Bucket=connection.bucket, Key=key)
-
-
-def _print(check: Check) -> None:
-    styles = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
-    line = Text.assemble((f"{check.status:8}", styles[check.status]), f" {check.name}: {check.found}")
-    if check.seconds:
-        line.append(f"  {check.seconds:g} s", "dim")
-    display.console.print(line, soft_wrap=True)
-    if check.advice:
-        display.console.print(Text(f"         {check.advice}", "yellow"), soft_wrap=True)

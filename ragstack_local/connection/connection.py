@@ -256,14 +256,14 @@ class Connection:
         found: dict[str, Any] = answer.json()
         return {name: found[name] for name in ("embedding", "dimension", "reembedding")}
 
-    def client(self, service: str) -> Any:
-        """Make an unmodified boto3 client of S3, SQS, DynamoDB or bedrock-agent for this stack."""
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Make an unmodified boto3 client for this stack; on AWS, *region* can be another Region."""
         import boto3  # noqa: PLC0415 - as above
         from botocore.config import Config  # noqa: PLC0415
 
         config = Config(max_pool_connections=TRANSFER_THREADS, retries={"mode": "standard"})
         if not self.is_local:
-            return boto3.client(service, config=config)  # type: ignore[call-overload]
+            return boto3.client(service, region, config=config)  # type: ignore[call-overload]
         endpoint = self.bedrock_endpoint if service.startswith("bedrock") else self.aws_endpoint
         return local_client(service, str(endpoint), config)
 

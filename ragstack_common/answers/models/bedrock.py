@@ -236,8 +236,8 @@ _MEANINGS: Final[Mapping[str, tuple[type[RagStackError], str]]] = {
     "AccessDeniedException": (
         ModelAccessError,
         (
-            "No access to the model {model}: enable access to it in the Bedrock console, and allow"
-            " bedrock:InvokeModelWithResponseStream to the process's role"
+            "No access to the model {model}: allow bedrock:InvokeModelWithResponseStream to the process's role; models"
+            " of AWS Marketplace also need an agreement, which `ragstack doctor --aws` checks"
         ),
     ),
     **dict.fromkeys(
@@ -258,6 +258,13 @@ _MEANINGS: Final[Mapping[str, tuple[type[RagStackError], str]]] = {
         "The Region has no model {model} ({message}): check ANSWER_MODEL",
     ),
 }
+_WITHOUT_FORM: Final = (
+    ModelAccessError,
+    (
+        "The model {model} needs Anthropic's form about the use case, once for the account: submit it in the model"
+        " catalog of the Bedrock console, and wait 15 minutes"
+    ),
+)
 _REJECTIONS: Final[Mapping[str, str]] = {
     "on-demand throughput": "The model {model} can only be called through an inference profile: set its id, such as"
     " us.{model} or global.{model}",
@@ -270,6 +277,8 @@ def _meaning(error: Exception, code: str, message: str) -> tuple[type[RagStackEr
     if isinstance(error, ClientError):
         if code == "ValidationException":
             return GenerationError, next((_REJECTIONS[part] for part in _REJECTIONS if part in message), _REJECTED)
+        if code == "ResourceNotFoundException" and "use case details" in message:
+            return _WITHOUT_FORM
         return _MEANINGS.get(code, (GenerationError, "The model {model} failed ({message}): try again"))
     if isinstance(error, ParamValidationError):
         return GenerationError, _REJECTED

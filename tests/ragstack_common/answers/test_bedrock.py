@@ -188,7 +188,16 @@ async def test_a_stream_never_mixes_the_texts_of_two_attempts(models: AwsService
 @pytest.mark.parametrize(
     ("fault", "error", "advice"),
     [
-        (Fault("AccessDeniedException"), errors.ModelAccessError, "enable access to it in the Bedrock console"),
+        (Fault("AccessDeniedException"), errors.ModelAccessError, "also need an agreement"),
+        (
+            Fault(
+                "ResourceNotFoundException",
+                "Model use case details have not been submitted for this account. Fill out the Anthropic use case"
+                " details form before using the model.",
+            ),
+            errors.ModelAccessError,
+            "needs Anthropic's form",
+        ),
         (
             Fault("ValidationException", "Invocation of model ID x with on-demand throughput is not supported."),
             errors.GenerationError,

@@ -214,7 +214,7 @@ def test_the_endpoint_of_a_local_stack_is_ignored(bedrock: Bedrock, monkeypatch:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("AccessDeniedException", "allow bedrock:InvokeModel, and request access to the model"),
+        ("AccessDeniedException", "allow bedrock:InvokeModel; .* needs an agreement"),
         ("ValidationException", "check that this Region has the model"),
     ],
 )

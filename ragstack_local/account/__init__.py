@@ -1,0 +1,1 @@
+"""What an AWS account must allow: quotas, and access to models."""

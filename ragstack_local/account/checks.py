@@ -1,0 +1,117 @@
+"""The part of ``ragstack doctor --aws`` that asks what the account allows: quotas, and access to models."""
+
+from functools import partial
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from ragstack_common.settings.names import BEDROCK_RERANKER, DEFAULT_RERANKING_MODEL
+from ragstack_local.account import model_access, quotas
+from ragstack_local.account.quotas import Quota
+from ragstack_local.connection.connection import Connection
+from ragstack_local.show.checks import CheckError, Checks
+
+NAMES: Final = ("models", "quotas", "model access")
+"""The checks, as they are skipped."""
+
+MODELS: Final = {"answers": "ANSWER_MODEL", "fallback": "ANSWER_FALLBACK_MODEL", "support": "SUPPORT_MODEL"}
+"""Variables of functions that name models, by what these are for."""
+
+WANTED: Final = {quotas.REQUESTS: quotas.SLOW_REQUESTS, quotas.TOKENS: 300_000}
+"""What to ask for. A request of ten chunks of 400 tokens takes 4,000."""
+
+RIGHTS: Final = "It needs the permissions of an operator (docs/OPERATIONS.md#permissions)"
+
+
+def check_account(checks: Checks, connection: Connection, prefix: str, *, accepts: bool) -> None:
+    """Check quotas and access to models, and accept the agreements of models if the operator *accepts* them."""
+    models: dict[str, str] = {}
+    checks.run("models", partial(_read_models, connection, prefix, models), RIGHTS)
+    found: dict[str, list[Quota]] = {}
+    if checks.run("quotas", partial(_read_quotas, connection, found), RIGHTS) and found:
+        for purpose, model in models.items():
+            for unit in WANTED:
+                quota, name = quotas.model_quota(found["bedrock"], model_access.model_id_of(model), unit)
+                checks.run(f"quota: {purpose}, {unit}", partial(_model_quota, quota, name, unit), "")
+        for what, quota, name in quotas.knowledge_base_quotas(found["bedrock"]):
+            checks.run(f"quota: {what}", partial(_quota, quota, name), "")
+        checks.run("quota: functions at once", partial(_concurrency, *quotas.concurrency(found["lambda"])), "")
+    for purpose, model in models.items():
+        work = partial(_model_access, connection, model, accepts=accepts)
+        checks.run(f"model access: {purpose}", work, f"docs/OPERATIONS.md#access-to-models. {RIGHTS}")
+
+
+def _read_models(connection: Connection, prefix: str, found: dict[str, str]) -> str:
+    """Find the models of a deployment, by what they are for."""
+    agent = connection.client("bedrock-agent")
+    own = agent.get_knowledge_base(knowledgeBaseId=connection.knowledge_base_id)["knowledgeBase"]
+    vectors = own["knowledgeBaseConfiguration"].get("vectorKnowledgeBaseConfiguration", {})
+    if "embeddingModelArn" in vectors:
+        found["embedding"] = vectors["embeddingModelArn"]
+    pages = connection.client("lambda").get_paginator("list_functions").paginate()
+    for function in (each for page in pages for each in page["Functions"]):
+        if function["FunctionName"].startswith(prefix):
+            variables = function.get("Environment", {}).get("Variables", {})
+            found |= {purpose: variables[name] for purpose, name in MODELS.items() if variables.get(name)}
+            kind, _, model = variables.get("RERANK", "").partition(":")
+            if kind == BEDROCK_RERANKER:
+                found["reranking"] = model or DEFAULT_RERANKING_MODEL
+    return ", ".join(f"{purpose} {model_access.model_id_of(model)}" for purpose, model in found.items()) or "None"
+
+
+def _read_quotas(connection: Connection, found: dict[str, list[Quota]]) -> str:
+    client = connection.client("service-quotas")
+    try:
+        found |= {service: quotas.read_quotas(client, service) for service in ("bedrock", "lambda")}
+    except ClientError as error:
+        raise CheckError(f"Not read: {' '.join(str(error).split())}", "warning") from None
+    return f"{len(found['bedrock'])} of Amazon Bedrock and {len(found['lambda'])} of AWS Lambda were read"
+
+
+def _quota(quota: Quota | None, name: str) -> str:
+    return str(_known(quota, name))
+
+
+def _known(quota: Quota | None, name: str) -> Quota:
+    if quota is None:
+        raise CheckError(f"Not found: Service Quotas lists no quota with the name {name!r} here", "skipped")
+    return quota
+
+
+def _model_quota(quota: Quota | None, name: str, unit: str) -> str:
+    known = _known(quota, name)
+    advice = known.how_to_raise(WANTED[unit])
+    if known.value == 0:
+        raise CheckError(f"{known}: every call of this model fails", advice=advice)
+    if unit == quotas.REQUESTS and known.value < quotas.SLOW_REQUESTS:
+        raise CheckError(f"{known}: few for a load of documents, or for many questions", "warning", advice)
+    return str(known)
+
+
+def _concurrency(quota: Quota | None, name: str) -> str:
+    known = _known(quota, name)
+    if known.value < quotas.FEW_EXECUTIONS:
+        raise CheckError(f"{known}: functions throttle each other", "warning", known.how_to_raise(1000))
+    return str(known)
+
+
+def _model_access(connection: Connection, model: str, *, accepts: bool) -> str:
+    def bedrock(region: str | None) -> Any:
+        return connection.client("bedrock", region)
+
+    try:
+        found = model_access.read_access(bedrock, model)
+    except ClientError as error:
+        raise CheckError(f"Not read: {' '.join(str(error).split())}", "warning") from None
+    if accepts and (missing := [access for access in found if access.needs_agreement]):
+        try:
+            terms = {each: model_access.accept_agreement(bedrock(each.region), each.model_id) for each in missing}
+        except LookupError as error:
+            raise CheckError(str(error)) from None
+        accepted = "; ".join(f"{access.place} with the terms {url}" for access, url in terms.items())
+        raise CheckError(f"Accepted: {accepted}", "warning", "Run `ragstack doctor --aws` again in some minutes")
+    if problems := [f"{access.place}: {problem}" for access in found for problem in access.problems]:
+        can_accept = any(access.needs_agreement for access in found)
+        advice = "`ragstack doctor --aws --accept-agreements` makes the agreement" if can_accept else None
+        raise CheckError("; ".join(problems), advice=advice)
+    return ", ".join(access.place for access in found)
