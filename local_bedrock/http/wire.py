@@ -71,8 +71,13 @@ def header_value(text: str) -> str:
     return " ".join(text.split()).encode("ascii", "replace").decode()
 
 
-# One endpoint serves all of them. The first one wins if several have the same route, such as /tags/{resourceArn}.
+# One endpoint serves all of them. If several have the same route, such as /tags/{resourceArn}, the signature decides;
+# without one, the first one wins.
 SERVICES: Final = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
+
+
+_CREDENTIAL_SCOPE: Final = re.compile(r"Credential=[^/]*/\d{8}/[^/]*/([^/]*)/aws4_request")
+"""The service for which a request is signed. Source: AWS Signature Version 4, authorization header."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +105,16 @@ class Router:
             UnknownRoute: No operation has this method and path.
         """
         path = request.path.rstrip("/") or "/"
+        scope = _CREDENTIAL_SCOPE.search(request.headers.get("authorization", ""))
+        first: tuple[OperationModel, dict[str, str]] | None = None
         for route in self._routes:
             if route.method == request.method and (match := route.pattern.fullmatch(path)):
-                return route.operation, {label: unquote(value) for label, value in match.groupdict().items()}
+                found = route.operation, {label: unquote(value) for label, value in match.groupdict().items()}
+                if scope is None or scope[1] == route.operation.service_model.signing_name:
+                    return found
+                first = first or found
+        if first is not None:
+            return first
         raise UnknownRoute(f"{request.method} {request.path} is not an operation of {' or '.join(SERVICES)}")
 
 

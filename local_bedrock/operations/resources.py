@@ -332,7 +332,7 @@ _ARN: Final = re.compile(r"arn:aws[a-z-]*:bedrock:[a-z0-9-]*:\d{12}:knowledge-ba
 
 
 def tag_resource(context: Context, request: Request) -> Answer:
-    """Add tags to a knowledge base, or replace their values."""
+    """Add tags to a resource, or replace their values."""
     added = request["tags"]
     _check_tags(added)
     with context.database.write() as change:
@@ -345,14 +345,14 @@ def tag_resource(context: Context, request: Request) -> Answer:
 
 
 def untag_resource(context: Context, request: Request) -> Answer:
-    """Remove tags from a knowledge base; unknown keys are ignored."""
+    """Remove tags from a resource; unknown keys are ignored."""
     with context.database.write() as change:
         resources.remove_tags(change, _tagged_arn(change.connection, request), request["tagKeys"])
     return {}
 
 
 def list_tags(context: Context, request: Request) -> Answer:
-    """Return the tags of a knowledge base."""
+    """Return the tags of a resource."""
     with context.database.read() as view:
         return {"tags": resources.find_tags(view.connection, _tagged_arn(view.connection, request))}
 
@@ -366,10 +366,16 @@ def _check_tags(given: Mapping[str, str]) -> None:
 
 
 def _tagged_arn(connection: apsw.Connection, request: Request) -> str:
-    match = _ARN.fullmatch(request["resourceArn"])
+    """Return the ARN of the knowledge base, vector bucket or vector index of a request."""
+    arn: str = request["resourceArn"]
+    if ":s3vectors:" in arn:
+        is_index = "/index/" in arn
+        find = vector_buckets.find_index if is_index else vector_buckets.find_bucket
+        return find(connection, {"indexArn" if is_index else "vectorBucketArn": arn}).arn
+    match = _ARN.fullmatch(arn)
     if match is None:
         raise NotFound(
-            f"The resource {request['resourceArn']} does not exist: the local Bedrock supports tags of knowledge bases"
-            " only"
+            f"The resource {arn} does not exist: the local Bedrock supports tags of knowledge bases, vector buckets and"
+            " vector indexes only"
         )
     return resources.find_knowledge_base(connection, match[1]).arn

@@ -88,6 +88,20 @@ def _filtered(world: World) -> dict[str, Any]:
     }
 
 
+def _index_without_words(world: World) -> dict[str, Any]:
+    request = world.vectors.index_request(world.vectors.expendable_bucket(), "plain")
+    request["metadataConfiguration"] = {"nonFilterableMetadataKeys": ["text"]}
+    return {**request, "distanceMetric": "euclidean", "tags": {"team": "zoo"}}
+
+
+def _by_vector(world: World) -> dict[str, Any]:
+    return {**world.vectors.names, "topK": 2, "queryVector": {"float32": [1.0, 0.2, 0.0]}}
+
+
+def _by_words(world: World) -> dict[str, Any]:
+    return {**world.vectors.names, "topK": 2, "queryTexts": [{"text": "the fastest animals", "metadataKey": "text"}]}
+
+
 CASES: dict[str, tuple[Case, ...]] = {
     "CreateKnowledgeBase": (
         lambda _world: {**knowledge_base_request(new_name(), OPENSEARCH), "description": "Of animals"},
@@ -157,5 +171,56 @@ CASES: dict[str, tuple[Case, ...]] = {
     "ConverseStream": (_conversation,),
     "InvokeModel": (
         lambda _world: {"modelId": EMBEDDING_MODEL, "body": json.dumps({"inputText": _QUESTION, "dimensions": 256})},
+    ),
+    "CreateVectorBucket": (
+        lambda _world: {"vectorBucketName": new_name()},
+        lambda _world: {
+            "vectorBucketName": new_name(),
+            "tags": {"team": "zoo"},
+            "encryptionConfiguration": {"sseType": "aws:kms", "kmsKeyArn": "arn:aws:kms:us-east-1:111122223333:key/x"},
+        },
+    ),
+    "GetVectorBucket": (
+        lambda world: {"vectorBucketName": world.vectors.bucket},
+        lambda world: {"vectorBucketArn": world.vectors.bucket_arn},
+    ),
+    "ListVectorBuckets": (lambda _world: {}, lambda _world: {"maxResults": 1, "prefix": "vectors-"}),
+    "DeleteVectorBucket": (lambda world: {"vectorBucketName": world.vectors.expendable_bucket()},),
+    "PutVectorBucketDefaultIndexMode": (
+        lambda world: {"vectorBucketName": world.vectors.bucket, "defaultIndexMode": "ENHANCED"},
+    ),
+    "UpdateIndexMode": (lambda world: {**world.vectors.names, "indexMode": "ENHANCED"},),
+    "UpdateMetadataConfiguration": (
+        lambda world: {
+            **world.vectors.expendable_index(),
+            "add": {"textSearchConfigurations": [{"metadataKey": "animal", "language": "fr"}]},
+        },
+        lambda world: {
+            **world.vectors.expendable_index(),
+            "delete": {"textSearchConfigurations": [{"metadataKey": "text"}]},
+        },
+    ),
+    "CreateIndex": (
+        lambda world: world.vectors.index_request(world.vectors.expendable_bucket(), "searchable"),
+        _index_without_words,
+    ),
+    "GetIndex": (lambda world: world.vectors.names, lambda world: {"indexArn": world.vectors.index_arn}),
+    "ListIndexes": (lambda world: {"vectorBucketName": world.vectors.bucket, "maxResults": 1},),
+    "DeleteIndex": (lambda world: world.vectors.expendable_index(),),
+    "PutVectors": (lambda world: {**world.vectors.expendable_index(), "vectors": world.vectors.records},),
+    "GetVectors": (
+        lambda world: {**world.vectors.names, "keys": ["snail", "dodo"], "returnData": True, "returnMetadata": True},
+    ),
+    "ListVectors": (
+        lambda world: world.vectors.names,
+        lambda world: {**world.vectors.names, "maxResults": 1, "returnData": True, "returnMetadata": True},
+    ),
+    "DeleteVectors": (lambda world: {**world.vectors.expendable_index(), "keys": ["snail", "dodo"]},),
+    "QueryVectors": (
+        _by_vector,
+        lambda world: {**_by_vector(world), "returnDistance": True, "returnMetadata": True},
+        lambda world: {**_by_vector(world), "filter": {"legs": {"$gte": 6, "$lt": 9}}},
+        lambda world: {**_by_words(world), "returnScores": True},
+        lambda world: {**_by_vector(world), **_by_words(world), "returnScores": True, "returnDistance": True},
     ),
 }

@@ -8,7 +8,7 @@ from botocore.model import OperationModel, StructureShape
 
 from local_bedrock.service import OPERATIONS
 
-SERVICES = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime")
+SERVICES = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
 
 
 @cache

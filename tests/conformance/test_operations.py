@@ -15,12 +15,15 @@ from tests.conformance.models import implemented, input_of, sharing_a_route, uns
 from tests.conformance.mutations import Mutation, mutations
 from tests.conformance.settings import SETTINGS
 from tests.conformance.values import example, values, variations
+from tests.conformance.vectors import UNKNOWN_NAME
 from tests.conformance.world import UNKNOWN_ID, World
 from tests.support.soak import SOAK
 
 # A made-up one of these is rightly refused.
 _ONLY_THE_SERVICE_MAKES = ("nextToken", "sessionId")
 _IDS = ("knowledgeBaseId", "dataSourceId", "ingestionJobId", "resourceArn")
+_VECTOR_NAMES = ("vectorBucketName", "vectorBucketArn", "indexName", "indexArn", "resourceArn")
+_MAKE_WHAT_THEY_NAME = {"CreateVectorBucket": ("vectorBucketName",), "CreateIndex": ("indexName",)}
 
 # One validator reads all models, so a short run sends some of the thousands of bad requests.
 ONE_OF_THE_BAD_REQUESTS_IN = 1 if SOAK else 4
@@ -101,6 +104,22 @@ def test_an_unknown_id_is_a_resource_that_was_not_found(name: str, wire: Wire, w
             assert UNKNOWN_ID in exchange.message
 
 
+@pytest.mark.parametrize(
+    "name", sorted(name for name, model in implemented().items() if model.service_model.service_name == "s3vectors")
+)
+def test_an_unknown_bucket_or_index_could_not_be_found(name: str, wire: Wire, world: World) -> None:
+    operation, made = implemented()[name], _MAKE_WHAT_THEY_NAME.get(name, ())
+
+    for case in CASES[name]:
+        request = case(world)
+        for member in set(_VECTOR_NAMES) & set(request) - set(made):
+            unknown = request[member].replace(request[member].rpartition("/")[2], UNKNOWN_NAME)
+            exchange = wire.send(operation, {**request, member: unknown})
+
+            assert (exchange.status, exchange.code) == (404, "NotFoundException"), f"{member}: {exchange}"
+            assert answers.faults(exchange) == []
+
+
 @pytest.mark.parametrize("name", sorted(unsupported()))
 def test_an_unsupported_operation_is_named(name: str, wire: Wire, world: World) -> None:
     operation = unsupported()[name]
@@ -121,6 +140,7 @@ def _known(world: World, name: str) -> dict[str, Any]:
     known = dict(world.known)
     if "Tag" in name:
         known["resourceArn"] = world.knowledge_base_arn
+    known.update(world.vectors.known_to(name))
     if name == "DeleteKnowledgeBase":
         known["knowledgeBaseId"] = world.expendable_knowledge_base()
     if name == "DeleteDataSource":

@@ -27,6 +27,7 @@ of_knowledge_bases = pytest.mark.parametrize(
         name
         for name in CASES
         if name not in ("Rerank", "Converse", "ConverseStream", "InvokeModel", "CreateKnowledgeBase")
+        and implemented()[name].service_model.service_name != "s3vectors"
     ),
 )
 of_data_sources = pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ragstack_common.ingestion.requests import text_document
+from tests.conformance.vectors import Vectors
 from tests.local_bedrock.support import MODEL, Bedrock, Source
 
 TEXTS = {
@@ -36,6 +37,7 @@ class World:
         s3: The S3 data source of the same knowledge base.
         bucket: The bucket of that one.
         job_id: The later of its ended ingestion jobs.
+        vectors: A vector bucket with two vector indexes.
     """
 
     bedrock: Bedrock
@@ -43,6 +45,7 @@ class World:
     s3: Source
     bucket: str
     job_id: str
+    vectors: Vectors
 
     @classmethod
     def made(cls, bedrock: Bedrock, s3_client: Any, bucket: str) -> "World":
@@ -55,7 +58,7 @@ class World:
         source.synchronised()
         job = source.synchronised()
         bedrock.knowledge_base(new_name())  # so that a list of them has two pages
-        return cls(bedrock, custom, source, bucket, job["ingestionJobId"])
+        return cls(bedrock, custom, source, bucket, job["ingestionJobId"], Vectors.made(bedrock.url))
 
     @property
     def knowledge_base_id(self) -> str:
@@ -75,6 +78,7 @@ class World:
             "ingestionJobId": self.job_id,
             "embeddingModelArn": MODEL,
             "clientToken": st.uuids().map(str),
+            **self.vectors.known,
             "key": st.sampled_from(
                 ["animal", "legs", "habitats", "wild", "x-amz-bedrock-kb-data-source-id", "nothing"]
             ),

@@ -178,12 +178,16 @@ def test_a_stream_that_fails_before_it_begins_is_an_ordinary_error(faulty: Fault
     assert answer == (429, "ThrottlingException")
 
 
-def test_a_throttled_caller_learns_when_to_retry(faulty: Faulty) -> None:
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("/knowledgebases/", "ThrottlingException"), ("/ListVectorBuckets", "TooManyRequestsException")],
+)
+def test_a_throttled_caller_learns_when_to_retry(faulty: Faulty, path: str, code: str) -> None:
     bedrock = faulty.by({"kind": "throttling"})
 
-    status, headers, _ = ask(bedrock.url, "POST", "/knowledgebases/", b"{}")
+    status, headers, _ = ask(bedrock.url, "POST", path, b"{}")
 
-    assert (status, headers["x-amzn-errortype"], headers["retry-after"]) == (429, "ThrottlingException", "1")
+    assert (status, headers["x-amzn-errortype"], headers["retry-after"]) == (429, code, "1")
 
 
 def test_connections_closed_on_purpose_are_not_logged(each_protocol: Faulty, caplog: pytest.LogCaptureFixture) -> None:

@@ -32,6 +32,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bedrock]:
         ("GET", "/health"),
         ("GET", "/_ragstack/options"),
         ("PUT", "/_ragstack/faults"),
+        ("POST", "/ListVectorBuckets"),
     ],
 )
 def test_a_web_page_is_refused_on_every_route(guarded: Bedrock, method: str, path: str, page: dict[str, str]) -> None:
