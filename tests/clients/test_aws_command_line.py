@@ -170,3 +170,32 @@ def test_an_error_reads_as_that_of_aws(zoo: Zoo) -> None:
     assert "An error occurred (ResourceNotFoundException) when calling the GetKnowledgeBase operation" in str(
         raised.value
     )
+
+
+def test_a_vector_bucket_is_made_filled_and_searched(zoo: Zoo) -> None:
+    """Its newest release does not know queryTexts yet, so words are left to boto3."""
+
+    def s3_vectors(operation: str, **members: Any) -> Any:
+        return aws(zoo.url, "s3vectors", operation, **members)
+
+    s3_vectors("create-vector-bucket", vector_bucket_name="command-line")
+    place = {"vector_bucket_name": "command-line", "index_name": "animals"}
+    s3_vectors("create-index", **place, data_type="float32", dimension=2, distance_metric="euclidean")
+    vectors = [
+        {"key": "cheetah", "data": {"float32": [4, 0]}, "metadata": {"legs": 4}},
+        {"key": "whale", "data": {"float32": [0, 1]}, "metadata": {"legs": 0}},
+    ]
+    s3_vectors("put-vectors", **place, vectors=vectors)
+    query = {"top_k": 2, "query_vector": {"float32": [0, 0]}}
+
+    found = aws(zoo.url, "s3vectors", "query-vectors", "--return-distance", **place, **query)
+    filtered = s3_vectors("query-vectors", **place, **query, filter={"legs": {"$gt": 0}})
+
+    assert [(each["key"], each["distance"]) for each in found["vectors"]] == [("whale", 1.0), ("cheetah", 4.0)]
+    assert [each["key"] for each in filtered["vectors"]] == ["cheetah"]
+    assert s3_vectors("get-index", **place)["index"]["dimension"] == 2
+    assert {each["key"] for each in s3_vectors("list-vectors", **place)["vectors"]} == {"cheetah", "whale"}
+    with pytest.raises(ClientError, match="The specified vector bucket is not empty"):
+        s3_vectors("delete-vector-bucket", vector_bucket_name="command-line")
+    s3_vectors("delete-index", **place)
+    s3_vectors("delete-vector-bucket", vector_bucket_name="command-line")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.clients.conftest import ANIMALS, Zoo
 from tests.clients.support import Client, ClientError, client
+from tests.local_bedrock.support import client as boto3_client
 
 pytestmark = pytest.mark.xdist_group("clients")
 
@@ -157,3 +158,33 @@ def test_the_streamed_pieces_are_the_answer(langchain: Client) -> None:
 
 def _product(left: list[float], right: list[float]) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def test_its_store_of_vectors_adds_searches_and_deletes(langchain: Client, zoo: Zoo) -> None:
+    boto3_client("s3vectors", zoo.url).create_vector_bucket(vectorBucketName="langchain")
+    settings = {
+        "model": EMBEDDING_MODEL,
+        "vector_bucket_name": "langchain",
+        "index_name": "animals",
+        "non_filterable_metadata_keys": ["_page_content"],
+    }
+    texts = {name: text for name, (text, _) in ANIMALS.items()}
+    metadata = {name: attributes for name, (_, attributes) in ANIMALS.items()}
+
+    def ask(do: str, **arguments: Any) -> Any:
+        return langchain.ask("vectors", do=do, settings=settings, **arguments)
+
+    assert ask("add", texts=texts, metadata=metadata) == list(texts)
+    found = ask("search", question=FASTEST, k=2)
+    assert found[0]["id"] == "cheetah"
+    assert found[0]["text"] == texts["cheetah"]
+    assert 0 < found[0]["distance"] < found[1]["distance"] < 1
+    in_the_sea = {"$and": [{"habitats": "ocean"}, {"legs": {"$lt": 8}}]}
+    assert [each["id"] for each in ask("search", question=FASTEST, k=5, filter=in_the_sea)] == ["whale"]
+    assert ask("retrieve", question=FASTEST, k=1) == ["cheetah"]
+    assert ask("get", ids=["snail", "whale"]) == [texts["snail"], texts["whale"]]
+    assert ask("delete", ids=["cheetah"])
+    assert ask("retrieve", question=FASTEST, k=1) == ["ostrich"]
+    with pytest.raises(ClientError, match="Invalid use of non-filterable metadata in filter"):
+        ask("search", question=FASTEST, k=1, filter={"_page_content": "x"})
+    assert ask("delete", ids=None)

@@ -1,4 +1,4 @@
-"""LlamaIndex: the knowledge-base retriever."""
+"""LlamaIndex: the knowledge-base retriever, and the store of vectors."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from tests.clients.conftest import ANIMALS, PLANTS, Zoo
 from tests.clients.support import LLAMA_INDEX, Client, client
+from tests.local_bedrock.support import client as boto3_client
 
 pytestmark = pytest.mark.xdist_group("clients")
 
@@ -56,3 +57,24 @@ def test_its_asynchronous_client_finds_the_same(llama_index: Client, zoo: Zoo) -
     )
 
     assert texts == [node["text"] for node in search(llama_index, zoo, FASTEST, numberOfResults=3)]
+
+
+def test_its_store_of_vectors_adds_queries_and_deletes(llama_index: Client, zoo: Zoo) -> None:
+    boto3_client("s3vectors", zoo.url).create_vector_bucket(vectorBucketName="llama-index")
+    place = {"bucket": "llama-index", "index": "animals"}
+    vectors = {"cheetah": [1.0, 0.0, 0.1], "whale": [0.0, 1.0, 0.0], "snail": [0.6, 0.8, 0.0]}
+    texts = {name: ANIMALS[name][0] for name in vectors}
+    llama_index.ask("create_index", **place, dimension=3)
+
+    added = llama_index.ask("add", **place, texts=texts, vectors=vectors, legs={"cheetah": 4, "whale": 0, "snail": 0})
+    nearest = llama_index.ask("query", **place, vector=[1.0, 0.0, 0.0], k=2, filters=[])
+    without_legs = [{"key": "legs", "value": 1, "operator": "<"}]
+    filtered = llama_index.ask("query", **place, vector=[1.0, 0.0, 0.0], k=3, filters=without_legs)
+    left = llama_index.ask("remove", **place, ids=["cheetah"])
+
+    assert added == list(vectors)
+    assert nearest["ids"] == ["cheetah", "snail"]
+    assert nearest["texts"] == [texts["cheetah"], texts["snail"]]
+    assert nearest["similarities"] == pytest.approx([0.995, 0.6], abs=1e-3)
+    assert filtered["ids"] == ["snail", "whale"]
+    assert set(left) == {"whale", "snail"}
