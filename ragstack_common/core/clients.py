@@ -51,6 +51,16 @@ def retrieval_client(timeout_seconds: float) -> "AgentsforBedrockRuntimeClient":
 
 
 @cache
+def vectors_client(timeout_seconds: float) -> Any:
+    """Create the client for searches of an index of S3 Vectors by words, whose timeouts follow the search's deadline.
+
+    The stubs are older than its ``queryTexts``.
+    """
+    timeouts: dict[str, Any] = {"connect_timeout": timeout_seconds, "read_timeout": timeout_seconds}
+    return _client("s3vectors", parameter_validation=False, **timeouts)
+
+
+@cache
 def model_client(timeout_seconds: float) -> "BedrockRuntimeClient":
     """Create the client for language models, which makes one attempt, because its callers retry themselves.
 

@@ -15,14 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common.embedding.protocol import Embedding, Vectors
+from ragstack_common.settings.search import HASHED_COSINE_SHARE
 from ragstack_common.text.languages import detect, voters
 from ragstack_common.text.words import is_stop_word, runs
 
 DIMENSION: Final = 1024
 """nDCG@10 of the vectors alone on SciFact: .49 with 512, .56 with 1024, .59 with 2048; 100,000 take 400 MB at 1024."""
-
-COSINE_SHARE: Final = 0.1
-"""A larger share loses where BM25 is strong; docs/adr/0014 has the figures."""
 
 FUSION_WEIGHT: Final = 0.2
 """nDCG@10 of both, fused by rank, and of BM25: SciFact .686, .688; short passages .657, .659; CACM .498, .500."""
@@ -48,7 +46,7 @@ class HashedEmbedding(Embedding):
 
     name = "hashed"
     description = "hashed"
-    cosine_share = COSINE_SHARE
+    cosine_share = HASHED_COSINE_SHARE
     fusion_weight = FUSION_WEIGHT
     pooling = "none"
 

@@ -11,14 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ragstack_common.core.errors import EmbeddingError
+from ragstack_common.settings.search import MODEL_COSINE_SHARE
 
 Vectors = npt.NDArray[np.float32]
-
-MODEL_COSINE_SHARE: Final = 0.7
-"""Cosine share of sentence-embedding models, chosen over ten collections with all-MiniLM-L6-v2 in eight bits.
-
-docs/adr/0014 has the figures.
-"""
 
 MODEL_FUSION_WEIGHT: Final = 0.5
 """Fusion weight of sentence-embedding models, measured with all-MiniLM-L6-v2 in eight bits.

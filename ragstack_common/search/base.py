@@ -211,8 +211,14 @@ class ReportingBackend(RetrievalBackend):
         filters: dict[str, Any] | None = None,
         **fields: Any,
     ) -> list[RetrievedChunk]:
-        """Return the chunks alone. *fields* are further fields of :class:`SearchRequest`, which describes them all."""
+        """Return the chunks alone. *fields* are further fields of :class:`SearchRequest`, which describes them all.
+
+        Without a ``scope_filter`` the *filters* are one, as they may be what the caller may see: then no score depends
+        on other documents.
+        """
         count = self.default_top_k if top_k is None else top_k
+        if fields.get("scope_filter") is None:
+            filters, fields["scope_filter"] = None, filters
         return (await self.search(SearchRequest(query, count, min_score, filters, **fields))).chunks
 
     async def search(self, request: SearchRequest) -> SearchOutcome:

@@ -132,7 +132,7 @@ class DocumentSearch:
         self._searches += 1
         known = {chunk.source for chunk in found}
         others = [chunk for chunk in self._chunks if chunk.source not in known]
-        self._chunks = found + (_below(others, found[-1]) if found else others)
+        self._chunks = found + (below(others, found[-1]) if found else others)
         full = len(found) >= count
         self._exhausted = not (full or self.approximate)
         return full
@@ -148,7 +148,7 @@ class DocumentSearch:
         new = [chunk for chunk in found if chunk.source not in known]
         if found and not new:
             return False  # the store does not filter by what identifies a document
-        self._chunks += _below(new, self._chunks[-1]) if self._chunks else new
+        self._chunks += below(new, self._chunks[-1]) if self._chunks else new
         self._exhausted = not found or not (len(found) >= count or self.approximate)
         return True
 
@@ -175,7 +175,7 @@ class DocumentSearch:
         return (Note("shortage", f"{text} {why or f'in {self._searches} searches'}; the store may hold more"),)
 
 
-def _below(chunks: Sequence[RetrievedChunk], last: RetrievedChunk) -> list[RetrievedChunk]:
+def below(chunks: Sequence[RetrievedChunk], last: RetrievedChunk) -> list[RetrievedChunk]:
     """Scale the scores of a search that excluded documents so that they continue the ranking before.
 
     A store that scores by rank gives its best score to the first chunk of any search. None of these chunks was among

@@ -61,6 +61,10 @@ class Engine(ReportingBackend):
         self.timeout_seconds = timeout_seconds
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
+        return await self._searched(request, self._finder(request.query))
+
+    async def _searched(self, request: SearchRequest, ask: Ask) -> SearchOutcome:
+        """Search with one search of the store."""
         check_top_k(request.top_k, self.max_top_k)
         check_for_engine(self.name, request, has_embeddings=self.has_embeddings)
         start = time.perf_counter()
@@ -69,7 +73,7 @@ class Engine(ReportingBackend):
             request,
             self.max_top_k,
             self.page_size or self.max_top_k,
-            self._finder(request.query),
+            ask,
             self._source_keys,
             self._exclude,
             self.approximate,

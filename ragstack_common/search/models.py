@@ -263,11 +263,21 @@ class Note:
 
     kind: Annotated[
         Literal[
-            "shortage", "reranker", "corpora", "filter", "rewriting", "support", "citations", "language", "question"
+            "shortage",
+            "reranker",
+            "corpora",
+            "filter",
+            "words",
+            "rewriting",
+            "support",
+            "citations",
+            "language",
+            "question",
         ],
         Field(
             description="shortage: fewer documents were found than wanted, although the store may hold more; reranker: "
             "it failed and was skipped; corpora: not all of them were searched; filter: no document matches it; "
+            "words: the store was searched by vectors alone; "
             "rewriting: the model did not rewrite the question; support: it did not check the sentences; "
             "citations: the answer cites no source; language: the question is in another language than the passages; "
             "question: it names no subject"

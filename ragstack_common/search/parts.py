@@ -55,7 +55,12 @@ class Parts:
 
     def outcome(self, chunks: list[RetrievedChunk], request: SearchRequest, **fields: Any) -> SearchOutcome:
         """Return the merged outcome for the merged chunks, with further fields."""
-        notes = (Note(each.kind, f"{name}: {each.text}") for name, found in self.found.items() for each in found.notes)
+        # Why words were not searched is the same for every part.
+        notes = dict.fromkeys(
+            each if each.kind == "words" else Note(each.kind, f"{name}: {each.text}")
+            for name, found in self.found.items()
+            for each in found.notes
+        )
         ages = [outcome.age_seconds for outcome in self.found.values() if outcome.age_seconds is not None]
         return SearchOutcome(
             chunks,

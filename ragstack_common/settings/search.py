@@ -31,6 +31,15 @@ from ragstack_common.settings.tenants import TenantSettings
 DEFAULT_BOOST: Final = 1.25
 """Source: the specification of MultiSliceRetriever, filtered_score_boost."""
 
+MODEL_COSINE_SHARE: Final = 0.7
+"""Share of the cosine in a score of cosine and BM25, with sentence-embedding models.
+
+Chosen over ten collections with all-MiniLM-L6-v2 in eight bits; docs/adr/0014 has the figures.
+"""
+
+HASHED_COSINE_SHARE: Final = 0.1
+"""The same with the embedding ``hashed``, which finds misspelt and inflected words."""
+
 ANSWERABLE_RELEVANCE: Final = 0.05
 """Minimum relevance of a passage with an answer.
 
@@ -96,7 +105,15 @@ class SearchSettings(TenantSettings):
         le=MAX_RETRIEVAL_SECONDS,
         description="deadline of a search, which then returns partial results",
     )
-    search_type: SearchType | None = Field(None, description="how Bedrock searches; by default, Bedrock decides")
+    search_type: SearchType | None = Field(
+        None,
+        description="how searches find passages; by default by words too where the vector store can, as with `HYBRID`",
+    )
+    vector_index_arn: str | None = Field(
+        None,
+        description="the index of the knowledge base on S3 Vectors, [whose words are searched](SEARCH.md#words); by"
+        " default, the knowledge base names it",
+    )
 
 
 class QuerySettings(SearchSettings):

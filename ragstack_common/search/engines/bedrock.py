@@ -2,10 +2,10 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from types import MappingProxyType
@@ -20,11 +20,14 @@ from ragstack_common.core.metrics import SLICE_FAILURES
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
 from ragstack_common.filters.constraints import constraints
+from ragstack_common.filters.s3_vectors import sent_constraints, to_s3_vectors
 from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.search.base import PAGE_SIZE, RetrievalBackend
-from ragstack_common.search.document_search import Ask
+from ragstack_common.search.document_search import below
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.search.engines import converted
+from ragstack_common.search.engines.index_words import IndexWords, WordHit, combined, words_of
+from ragstack_common.search.engines.words_and_vectors import WordsAndVectors
 from ragstack_common.search.errors import describe
 from ragstack_common.search.inference import VocabularySource
 from ragstack_common.search.merge import best_first, identify, merge_slices, rank_key
@@ -45,9 +48,16 @@ from ragstack_common.search.wrappers.divided import DividedBackend
 from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge, MultiSliceBackend
 from ragstack_common.search.wrappers.partitioned import Part, PartitionedBackend
 from ragstack_common.settings.limits import MAX_RESULTS
-from ragstack_common.settings.names import EMBEDDING_HEADER, OTHER_STORE, SIGNALS_HEADER, SOURCE_URI_KEY
+from ragstack_common.settings.names import (
+    DEFAULT_EMBEDDING,
+    EMBEDDING_HEADER,
+    OTHER_STORE,
+    S3_VECTORS,
+    SIGNALS_HEADER,
+    SOURCE_URI_KEY,
+)
 from ragstack_common.settings.relevance import Calibration, Calibrations, calibration_of
-from ragstack_common.settings.search import DEFAULT_BOOST
+from ragstack_common.settings.search import DEFAULT_BOOST, HASHED_COSINE_SHARE, MODEL_COSINE_SHARE
 from ragstack_common.settings.tenants import SHARED
 from ragstack_common.text import contextual_headers
 
@@ -74,13 +84,17 @@ class BedrockEngine(Engine):
         knowledge_base_id: Ten alphanumeric characters, or the knowledge base's ARN.
         data_source_id: Restricts every search to one data source; None searches all of them.
         timeout_seconds: Deadline of one search, of one page of a stream, and of one page of a lookup, over 0.
-        search_type: HYBRID or SEMANTIC; by default the service decides.
+        search_type: HYBRID or SEMANTIC; by default the service decides. S3 Vectors, which Retrieve searches by vectors
+            alone, is searched by words too unless it is SEMANTIC.
         vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
             may ignore are rejected.
         relevance_calibration: Calibrations of the relevance, as JSON, which come before the shipped ones. Signals are
             as the local Bedrock sends them; a service that sends none has the signal "score" and no embedding.
+        vector_index_arn: The index on S3 Vectors; by default the one that the knowledge base names.
         client: A boto3 client of bedrock-agent-runtime; by default one whose timeouts follow the deadline. The client
             of a caller keeps its own timeouts: searches still end in time, but abandoned calls continue that long.
+        index_client: A boto3 client of s3vectors, without which the words of an index are not searched with a *client*.
+        agent_client: A boto3 client of bedrock-agent, for the name of the index.
         metrics: Receives SliceFailures and SliceLatency.
     """
 
@@ -97,7 +111,10 @@ class BedrockEngine(Engine):
         search_type: str | None = None,
         vector_store: str = OTHER_STORE,
         relevance_calibration: Calibrations | Mapping[str, Any] | str | None = None,
+        vector_index_arn: str | None = None,
         client: "AgentsforBedrockRuntimeClient | None" = None,
+        index_client: Any = None,
+        agent_client: Any = None,
         metrics: MetricSink = NO_METRICS,
     ) -> None:
         super().__init__(timeout_seconds=timeout_seconds)
@@ -113,19 +130,44 @@ class BedrockEngine(Engine):
         self.vector_store = vector_store
         self._calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
         self._given_client = client
+        self._given_index_client = index_client
+        self._given_agent_client = agent_client
         self._metrics = metrics
+        self.words = self._index_words(vector_index_arn, knowledge_base_id)
 
     def on(self, knowledge_base_id: str) -> Self:
         """Return the same engine on all data sources of another knowledge base."""
         other = copy(self)
         other.knowledge_base_id, other.data_source_id = knowledge_base_id, None
+        other.words = self._index_words(None, knowledge_base_id)
         return other
 
+    def _index_words(self, index_arn: str | None, knowledge_base_id: str) -> IndexWords | None:
+        """Return the index whose words are searched; None if the service searches them, or nobody wants it."""
+        if self.vector_store != S3_VECTORS or self.search_type == "SEMANTIC":
+            return None
+        if self._given_client is None and self._given_index_client is None:
+            return words_of(knowledge_base_id, index_arn, self.timeout_seconds)
+        if self._given_index_client is None:
+            return None
+        return IndexWords(
+            knowledge_base_id,
+            index_arn,
+            timeout_seconds=self.timeout_seconds,
+            client=self._given_index_client,
+            agent=self._given_agent_client,
+        )
+
     def check_filters(self, request: SearchRequest) -> None:
-        """Reject filters that the vector store may ignore; a preference may use any that it is not known to ignore."""
+        """Reject filters that the vector store may ignore; a preference may use any that it is not known to ignore.
+
+        Where words are searched too, reject what that search cannot express.
+        """
         for filter_, restricts in ((request.restriction, True), (parsed(request.metadata_filter), False)):
             if filter_ is not None:
                 filters.check_vector_store(filter_, self.vector_store, restricts=restricts)
+                if self.words is not None:
+                    to_s3_vectors(filter_)
 
     async def search(self, request: SearchRequest) -> SearchOutcome:
         """Search, and measure the slice."""
@@ -142,6 +184,27 @@ class BedrockEngine(Engine):
             self._metrics.add_metric("SliceLatency", "Milliseconds", (time.perf_counter() - start) * 1000)
         return outcome
 
+    async def _search(self, request: SearchRequest) -> SearchOutcome:
+        if self.words is None:
+            return await super()._search(request)
+        both = self._both(request, self.words)
+        return both.reported(await self._searched(request, both.ask))
+
+    def _both(self, request: SearchRequest, words: IndexWords) -> WordsAndVectors:
+        finder = self._finder(request.query)
+        scope = parsed(request.scope_filter)
+
+        def combine(
+            chunks: Sequence[RetrievedChunk], hits: Sequence[WordHit], best_bm25: float
+        ) -> list[RetrievedChunk]:
+            share = HASHED_COSINE_SHARE if finder.embedding == DEFAULT_EMBEDDING else MODEL_COSINE_SHARE
+            ranked = combined(chunks, [(to_chunk(hit.result), hit.bm25) for hit in hits], best_bm25, share)
+            kind = self.search_type if finder.embedding is None else "HYBRID"
+            calibration = calibration_of(self._calibrations, finder.embedding, kind)
+            return ranked if calibration is None else [_with_relevance(chunk, calibration) for chunk in ranked]
+
+        return WordsAndVectors(request.query, words, finder, combine, self._indexed, scope, self.timeout_seconds)
+
     async def stream(
         self,
         query: str,
@@ -154,17 +217,20 @@ class BedrockEngine(Engine):
         """Yield chunks page by page; each page is requested once and only when it is needed.
 
         This is the ranking of the unfiltered slice, without boost, in pages of 1 to 100. Without a limit it continues
-        to the service's last page, past ``max_top_k`` if there is more.
+        to the service's last page, past ``max_top_k`` if there is more. Where words are searched too, it is read in
+        hundreds: each is ranked by both, and continues the scores before it.
 
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
             RagStackError: As in :meth:`retrieve`, also between two chunks if a later page fails.
         """
-        request = SearchRequest(query, min_score=min_score, filters=filters)
+        request = SearchRequest(query, min_score=min_score, scope_filter=filters)
         self.check_filters(request)
         check_page_size_and_limit(page_size, limit)
         left = limit
-        async with aclosing(self._ranking(request, min(page_size, MAX_RESULTS))) as ranking:
+        page_size = min(page_size, MAX_RESULTS)
+        ranking_ = self._ranking(request, page_size) if self.words is None else self._joint_ranking(request, self.words)
+        async with aclosing(ranking_) as ranking:
             async for chunk in ranking:
                 if chunk.score < request.score_floor:
                     return
@@ -199,13 +265,12 @@ class BedrockEngine(Engine):
         query = self._request(request.query, page_size, request.restriction)
         while True:
             with retrieval_span("bedrock page", replace(request, top_k=page_size), self.span_attributes) as span:
-                page = in_thread(partial(self._page, query, request.restriction))
-                chunks, token = await self.within_deadline(page)
-                span.found(chunks)
-            yield chunks
-            if not token:
+                page = await self.within_deadline(in_thread(partial(self._page, query, request.restriction)))
+                span.found(page.chunks)
+            yield page.chunks
+            if not page.token:
                 return
-            query = {**query, "nextToken": token}
+            query = {**query, "nextToken": page.token}
 
     def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""
@@ -227,6 +292,21 @@ class BedrockEngine(Engine):
         for chunk in held:
             yield chunk
 
+    async def _joint_ranking(self, request: SearchRequest, words: IndexWords) -> AsyncGenerator[RetrievedChunk, None]:
+        """Yield the ranking by vectors and words; each step reads a page more of both."""
+        seen: dict[Hashable, RetrievedChunk] = {}
+        both, count = self._both(request, words), 0
+        found: list[RetrievedChunk] = []
+        while len(found) >= count:
+            count += MAX_RESULTS
+            both.extend(self.timeout_seconds)
+            found = await self.within_deadline(both.ask(count, request.restriction))
+            both.raise_failure()
+            new = [chunk for chunk in found if identify(chunk) not in seen]
+            for chunk in below(new, [*seen.values()][-1]) if seen else new:
+                seen[identify(chunk)] = chunk
+                yield chunk
+
     def _source_keys(self) -> Sequence[str]:
         return (SOURCE_URI_KEY,)
 
@@ -234,21 +314,8 @@ class BedrockEngine(Engine):
         """Use one clause; the opposite of ``in`` would take one for each document, and Bedrock accepts five."""
         return filters.Clause(filters.Operator.NOT_IN, key, sources)
 
-    def _finder(self, query: str) -> Ask:
-        """Return a search that continues after the pages it has read."""
-        read: dict[Filter | None, tuple[list[RetrievedChunk], dict[str, Any] | None]] = {}
-
-        async def ask(count: int, restriction: Filter | None) -> list[RetrievedChunk]:
-            first = self._request(query, min(count, MAX_RESULTS), restriction)
-            chunks, request = read.get(restriction, ([], first))
-            while request is not None and len(chunks) < count:
-                page, token = await in_thread(partial(self._page, request, restriction))
-                chunks = chunks + page
-                request = {**request, "nextToken": token} if token else None
-            read[restriction] = chunks, request
-            return chunks
-
-        return ask
+    def _finder(self, query: str) -> "_Finder":
+        return _Finder(partial(self._request, query), self._page)
 
     async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
         return await self._finder(query)(count, filters)
@@ -262,7 +329,7 @@ class BedrockEngine(Engine):
             if limit is not None and sent > limit:
                 raise InvalidFilterError(f"The filter has {sent} constraints, and the vector store takes {limit}")
             search["filter"] = filter_
-        if self.search_type is not None:
+        if self.search_type == "SEMANTIC" or (self.search_type and STORE_RULES[self.vector_store].has_hybrid):
             search["overrideSearchType"] = self.search_type
         return {
             "knowledgeBaseId": self.knowledge_base_id,
@@ -271,19 +338,25 @@ class BedrockEngine(Engine):
         }
 
     def constraints(self, restriction: Filter | None) -> int:
-        """Count the constraints of the filter with which a search is sent."""
-        filter_ = self._filter(restriction)
-        return 0 if filter_ is None else constraints(filters.parse(filter_))
+        """Count the constraints of the longest filter with which a search is sent."""
+        filter_, indexed = self._filter(restriction), self._indexed(restriction)
+        by_words = 0 if indexed is None or self.words is None else sent_constraints(to_s3_vectors(indexed))
+        return max(by_words, 0 if filter_ is None else constraints(filters.parse(filter_)))
 
     def _filter(self, restriction: Filter | None) -> dict[str, Any] | None:
-        combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
-        return None if combined is None else filters.to_bedrock(converted.as_indexed(combined))
+        indexed = self._indexed(restriction)
+        return None if indexed is None else filters.to_bedrock(indexed)
 
-    def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> tuple[list[RetrievedChunk], str | None]:
-        """Read one page, and the token of the next one."""
+    def _indexed(self, restriction: Filter | None) -> Filter | None:
+        """Return everything that restricts a search, as the knowledge base knows it."""
+        combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
+        return None if combined is None else converted.as_indexed(combined)
+
+    def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> "_Page":
         try:
             answer = self._answer(request)
-            return self._to_chunks(answer), answer.get("nextToken")
+            headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+            return _Page(self._to_chunks(answer), answer.get("nextToken"), headers.get(EMBEDDING_HEADER))
         except Exception as error:
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
@@ -312,6 +385,44 @@ class BedrockEngine(Engine):
         sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self.search_type
         calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), sent)
         return chunks if calibration is None else [_with_relevance(chunk, calibration) for chunk in chunks]
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A page of Retrieve, the token of the next one, and the embedding if the service reports it."""
+
+    chunks: list[RetrievedChunk]
+    token: str | None
+    embedding: str | None
+
+
+class _Finder:
+    """The search of one query by Retrieve, which continues after the pages that it has read.
+
+    Attributes:
+        embedding: As the service reports it, after the first page.
+    """
+
+    def __init__(
+        self,
+        request: Callable[[int, Filter | None], dict[str, Any]],
+        page: Callable[[Mapping[str, Any], Filter | None], _Page],
+    ) -> None:
+        self._request = request
+        self._page = page
+        self._read: dict[Filter | None, tuple[list[RetrievedChunk], dict[str, Any] | None]] = {}
+        self.embedding: str | None = None
+
+    async def __call__(self, count: int, restriction: Filter | None) -> list[RetrievedChunk]:
+        first = self._request(min(count, MAX_RESULTS), restriction)
+        chunks, request = self._read.get(restriction, ([], first))
+        while request is not None and len(chunks) < count:
+            page = await in_thread(partial(self._page, request, restriction))
+            self.embedding = page.embedding
+            chunks = chunks + page.chunks
+            request = {**request, "nextToken": page.token} if page.token else None
+        self._read[restriction] = chunks, request
+        return chunks
 
 
 class BedrockBackend(MultiSliceBackend):
@@ -370,7 +481,9 @@ def _within_limits(engine: BedrockEngine) -> RetrievalBackend:
 
 def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> RetrievedChunk:
     ranking = chunk.ranked_by
-    relevance = calibration.relevance({"score": ranking.base_score, **ranking.signals})
+    # A calibration for a service that sends no signals knows the cosine as the score.
+    cosine = ranking.signals.get("vector", ranking.base_score)
+    relevance = calibration.relevance({"score": cosine, **ranking.signals})
     return chunk.model_copy(update={"relevance": relevance})
 
 

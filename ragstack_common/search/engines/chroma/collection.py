@@ -19,7 +19,7 @@ from ragstack_common.core.errors import (
     InvalidDocumentError,
 )
 from ragstack_common.embedding import Embedding, QueryEmbedding, embedding_choice, flag, load, load_recorded
-from ragstack_common.embedding.protocol import MODEL_COSINE_SHARE, MODEL_FUSION_WEIGHT, Vectors
+from ragstack_common.embedding.protocol import MODEL_FUSION_WEIGHT, Vectors
 from ragstack_common.filters.chroma import Where
 from ragstack_common.search.engine import similarity_score, squared_distance_score
 from ragstack_common.search.engines.chroma import manifest
@@ -29,6 +29,7 @@ from ragstack_common.search.indexing import IndexDocument
 from ragstack_common.search.models import RetrievedChunk
 from ragstack_common.settings import model_cache
 from ragstack_common.settings.names import DEFAULT_EMBEDDING
+from ragstack_common.settings.search import MODEL_COSINE_SHARE
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

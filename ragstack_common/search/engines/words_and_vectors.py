@@ -1,0 +1,168 @@
+"""One search of a knowledge base by vectors and by words, in parallel under one deadline."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from ragstack_common.core.deadline import MAX_RESERVED_SECONDS, RESERVED_SHARE, in_thread, seconds_left
+from ragstack_common.core.errors import (
+    ConfigurationError,
+    InvalidFilterError,
+    RagStackError,
+    RetrievalTimeoutError,
+)
+from ragstack_common.core.telemetry import LOGGER
+from ragstack_common.filters import Filter
+from ragstack_common.search.document_search import Ask
+from ragstack_common.search.engines.index_words import MAX_HITS, PAGE_SIZE, IndexWords, WordHit
+from ragstack_common.search.engines.plain_words import plain_words
+from ragstack_common.search.models import Note, RetrievedChunk, SearchOutcome, SliceReport, SliceStatus
+from ragstack_common.search.parts import one_line
+
+CANDIDATES: Final = 100
+"""Chunks of each side at least: a page of both. With 20 to 500, nDCG@10 differs by less than .005 (docs/adr/0038)."""
+
+Combine = Callable[[Sequence[RetrievedChunk], Sequence[WordHit], float], list[RetrievedChunk]]
+
+WORDS: Final = "words"
+"""Name of the search by words in reports."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The first hits of one ranking by words; *token* leads to more of *limit*."""
+
+    hits: tuple[WordHit, ...] = ()
+    token: str | None = None
+    limit: int = 0
+
+
+@dataclass(frozen=True)
+class _Found:
+    hits: tuple[WordHit, ...]
+    best_bm25: float
+
+
+class WordsAndVectors:
+    """The search of one query: what was read of both rankings, and how the search by words went.
+
+    Args:
+        ask: Searches by vectors.
+        combine: Makes one ranking of chunks, hits by words and the best BM25.
+        indexed: Returns a restriction as the index knows it.
+        scope: What the caller may see; the best BM25 is that of all of it, so that a filter changes no score.
+    """
+
+    def __init__(
+        self,
+        query: str,
+        words: IndexWords,
+        ask: Ask,
+        combine: Combine,
+        indexed: Callable[[Filter | None], Filter | None],
+        scope: Filter | None,
+        timeout_seconds: float,
+    ) -> None:
+        self._text = plain_words(query)
+        self._words = words
+        self._ask = ask
+        self._combine = combine
+        self._indexed = indexed
+        self._scope = indexed(scope)
+        self.extend(timeout_seconds)
+        self._read: dict[Filter | None, _Read] = {}
+        self._best: float | None = None
+        self._error: tuple[Exception, float] | None = None
+
+    def extend(self, timeout_seconds: float) -> None:
+        """Begin the deadline again, as for each page of a stream."""
+        self._start = time.perf_counter()
+        self._ends_at = self._start + timeout_seconds
+
+    async def ask(self, count: int, restriction: Filter | None) -> list[RetrievedChunk]:
+        """Search by both; by vectors alone once the search by words has failed."""
+        if self._error is not None or not self._text:
+            return await self._ask(count, restriction)
+        if self._words.problem is not None:
+            self._failed(ConfigurationError(self._words.problem))
+            return await self._ask(count, restriction)
+        depth = max(count, CANDIDATES)
+        by_words = asyncio.ensure_future(self._found(depth, self._indexed(restriction)))
+        by_words.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may never be awaited
+        try:
+            chunks = await self._ask(depth, restriction)
+            found = await self._in_time(by_words)
+        finally:
+            by_words.cancel()
+        if found is None:
+            return chunks[:count]
+        return self._combine(chunks, found.hits, found.best_bm25)[:count]
+
+    def reported(self, outcome: SearchOutcome) -> SearchOutcome:
+        """Add to an outcome that words were not searched, and why."""
+        if self._error is None:
+            return outcome
+        error, milliseconds = self._error
+        if isinstance(error, ConfigurationError):
+            text = f"The words of the question were not searched: {error}"
+            return replace(outcome, notes=(*outcome.notes, Note("words", text)))
+        status: SliceStatus = "timeout" if isinstance(error, RetrievalTimeoutError) else "failed"
+        report = SliceReport(backend=WORDS, status=status, milliseconds=milliseconds, error=one_line(error))
+        note = Note("words", f"The words of the question were not searched: {one_line(error)}")
+        return replace(outcome, parts=(*outcome.parts, report), notes=(*outcome.notes, note))
+
+    def raise_failure(self) -> None:
+        """Raise the error of the search by words, unless it is about the configuration."""
+        if self._error is not None and not isinstance(self._error[0], ConfigurationError):
+            raise self._error[0]
+
+    async def _in_time(self, by_words: "asyncio.Future[_Found]") -> _Found | None:
+        """Await the search by words until shortly before the deadline; then, or if it fails, return None."""
+        seconds = seconds_left(self._ends_at - time.perf_counter())
+        await asyncio.wait([by_words], timeout=max(0.0, seconds - min(seconds * RESERVED_SHARE, MAX_RESERVED_SECONDS)))
+        if not by_words.done():
+            self._failed(RetrievalTimeoutError("QueryVectors did not answer before the deadline"))
+            return None
+        try:
+            return by_words.result()
+        except InvalidFilterError:
+            raise
+        except RagStackError as error:
+            self._failed(error)
+            return None
+
+    def _failed(self, error: Exception) -> None:
+        LOGGER.warning("Words were not searched: %s", one_line(error))
+        self._error = error, (time.perf_counter() - self._start) * 1000
+
+    async def _found(self, depth: int, restriction: Filter | None) -> _Found:
+        read = self._hits(min(depth, MAX_HITS), restriction)
+        if self._best is not None or restriction == self._scope:
+            hits = await read
+            if self._best is None:
+                self._best = max((hit.bm25 for hit in hits), default=0.0)
+            return _Found(hits, self._best)
+        hits, best = await asyncio.gather(read, self._page(self._scope, 1))
+        self._best = max((hit.bm25 for hit in best.hits), default=0.0)
+        return _Found(hits, self._best)
+
+    async def _hits(self, depth: int, restriction: Filter | None) -> tuple[WordHit, ...]:
+        """Return the first *depth* hits; a further call continues after those that were read."""
+        read = self._read.get(restriction, _Read())
+        if read.limit < depth and not (read.limit and read.token is None and len(read.hits) < read.limit):
+            read = _Read(limit=PAGE_SIZE if depth <= PAGE_SIZE else MAX_HITS)
+            read = await self._further(read, restriction)
+        while read.token is not None and len(read.hits) < depth:
+            read = await self._further(read, restriction)
+        self._read[restriction] = read
+        return read.hits[:depth]
+
+    async def _further(self, read: _Read, restriction: Filter | None) -> _Read:
+        page = await self._page(restriction, read.limit, read.token)
+        return replace(read, hits=read.hits + page.hits, token=page.token)
+
+    def _page(self, *page: Any) -> Awaitable[Any]:
+        return in_thread(partial(self._words.page, self._text, *page))
