@@ -15,7 +15,7 @@ from typing import Any, Final
 from botocore.config import Config
 
 from evaluation.dataset import DataSet, EvaluationError
-from local_bedrock.creation import create_knowledge_base
+from local_bedrock.creation import create_knowledge_base, create_vector_index
 from ragstack_common.ingestion.requests import text_document
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.connection.connection import local_client, local_environment
@@ -47,15 +47,18 @@ class Indexing:
         embedding: In the form of `ragstack bedrock --embedding`.
         contextual_headers: Whether chunks are indexed with their document's name, title and headings.
         cosine_share: Share of the cosine in HYBRID searches; None for the embedding's own.
+        on_s3_vectors: Whether the knowledge base is on an index of S3 Vectors.
     """
 
     embedding: str
     contextual_headers: bool = True
     cosine_share: float | None = None
+    on_s3_vectors: bool = False
 
     def folder(self, cache: Path, data: DataSet) -> Path:
         """Return the folder of the index of a collection; each way to index has its own."""
-        parts = json.dumps([FORM, data.digest, self.absolute_embedding, self.contextual_headers])
+        store = ["S3_VECTORS"] if self.on_s3_vectors else []
+        parts = json.dumps([FORM, data.digest, self.absolute_embedding, self.contextual_headers, *store])
         return cache / f"{data.name}-{sha256(parts.encode()).hexdigest()[:16]}"
 
     @property
@@ -101,7 +104,7 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, counted: Counted = l
     # Nothing listens at this port.
     environment = dict(os.environ) if uses_aws else local_environment("http://127.0.0.1:9")
     with running(indexing.folder(cache, data), arguments, environment) as (child, url):
-        index = _opened(url)
+        index = _opened(url, on_s3_vectors=indexing.on_s3_vectors)
         _fill(index, data, child, counted)
         yield index
 
@@ -124,11 +127,15 @@ def running(folder: Path, arguments: Sequence[str], environment: Mapping[str, st
         child.stop()
 
 
-def _opened(url: str) -> Index:
+def _opened(url: str, *, on_s3_vectors: bool) -> Index:
     """Find the knowledge base in the folder, or make it."""
     agent = make_client(url, "bedrock-agent")
     bases = [base for base in agent.list_knowledge_bases()["knowledgeBaseSummaries"] if base["name"] == KNOWLEDGE_BASE]
-    identifier = bases[0]["knowledgeBaseId"] if bases else create_knowledge_base(agent, KNOWLEDGE_BASE)
+    if bases:
+        identifier = bases[0]["knowledgeBaseId"]
+    else:
+        place = create_vector_index(make_client(url, "s3vectors"), KNOWLEDGE_BASE) if on_s3_vectors else None
+        identifier = create_knowledge_base(agent, KNOWLEDGE_BASE, place)
     found = agent.list_data_sources(knowledgeBaseId=identifier)["dataSourceSummaries"]
     if not found:
         made = agent.create_data_source(

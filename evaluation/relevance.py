@@ -100,7 +100,7 @@ def _identified(engines: Engines, setup: Setup, backend: RetrievalBackend) -> tu
     if not setup.is_bedrock:
         return None, getattr(backend, "search_type", None)
     client, identifier = engines.knowledge_base(setup)
-    answer = client.retrieve(knowledgeBaseId=identifier, retrievalQuery={"text": "embedding"})
+    answer = client("bedrock-agent-runtime").retrieve(knowledgeBaseId=identifier, retrievalQuery={"text": "embedding"})
     return answer["ResponseMetadata"]["HTTPHeaders"].get(EMBEDDING_HEADER), setup.search
 
 

@@ -29,7 +29,13 @@ from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.factory import load_reranker
 from ragstack_common.search.trust import scalars
 from ragstack_common.search.wrappers.reranked import RerankedBackend
-from ragstack_common.settings.names import BEDROCK_ENGINE, DEFAULT_RERANKER, NO_RERANKER, OPENSEARCH_SERVERLESS
+from ragstack_common.settings.names import (
+    BEDROCK_ENGINE,
+    DEFAULT_RERANKER,
+    NO_RERANKER,
+    OPENSEARCH_SERVERLESS,
+    S3_VECTORS,
+)
 from ragstack_local.connection.connection import Connection
 
 FOREIGN_QUESTIONS: Final = 40
@@ -105,7 +111,7 @@ class Engines:
                 f"{self.data.name} has questions and no documents: write engine=stack, or the file of a backend's"
                 " configuration"
             )
-        indexing = Indexing(setup.embedding, setup.headers, setup.cosine_share)
+        indexing = Indexing(setup.embedding, setup.headers, setup.cosine_share, on_s3_vectors=setup.on_s3_vectors)
         if self._served is None or self._served[0] != indexing:
             self._served = None
             self._server.close()
@@ -137,18 +143,23 @@ class Engines:
             return {**self._bedrock(private), **part, "type": BEDROCK_ENGINE}
         return {name: self._with_collection(each, setup) for name, each in part.items()}
 
-    def knowledge_base(self, setup: Setup) -> tuple[Any, str]:
-        """Return a client of the local Bedrock of a setup, and the id of its knowledge base."""
+    def knowledge_base(self, setup: Setup) -> tuple[Callable[[str], Any], str]:
+        """Return what makes clients of the local Bedrock of a setup, and the id of its knowledge base."""
         if setup.engine == STACK:
             connection = self.stack()
             if not self.data.has_texts:
                 _require_documents(self.data, connection)
-            return connection.client("bedrock-agent-runtime"), connection.knowledge_base_id
+            return connection.client, connection.knowledge_base_id
         index = self._index(setup)
-        return index.client("bedrock-agent-runtime"), index.knowledge_base_id
+        return index.client, index.knowledge_base_id
 
     def _bedrock(self, setup: Setup) -> dict[str, Any]:
         client, knowledge_base_id = self.knowledge_base(setup)
+        # The local Bedrock has every operator.
+        store: dict[str, Any] = {"vector_store": OPENSEARCH_SERVERLESS}
+        if setup.on_s3_vectors:
+            clients = {"index_client": client("s3vectors"), "agent_client": client("bedrock-agent")}
+            store = {"vector_store": S3_VECTORS, **clients}
 
         async def vocabulary() -> Vocabulary:
             return vocabulary_of(self.data)
@@ -156,12 +167,12 @@ class Engines:
         return {
             "type": BEDROCK_ENGINE,
             "knowledge_base_id": knowledge_base_id,
-            "client": client,
+            "client": client("bedrock-agent-runtime"),
             "search_type": setup.search,
             "merge": setup.merge,
             "filtered_score_boost": setup.boost,
             "timeout_seconds": 60.0,  # a timeout would lower the figures
-            "vector_store": OPENSEARCH_SERVERLESS,  # the local Bedrock has every operator
+            **store,
             "vocabulary": vocabulary if setup.infer and self.data.has_texts else None,
         }
 
@@ -216,6 +227,9 @@ def found_chunks(backend: RetrievalBackend, request: SearchRequest) -> list[Retr
     outcome = wait_for(backend.search(request))
     if not outcome.complete:
         raise EvaluationError("; ".join(f"{part.name}: {part.error}" for part in outcome.parts if part.error))
+    for note in outcome.notes:
+        if note.kind == "words":
+            raise EvaluationError(note.text)
     return outcome.chunks
 
 

@@ -27,6 +27,9 @@ class Setup(BaseModel):
     embedding: Annotated[str, AfterValidator(chosen_embedding)] = Field(
         "", validate_default=True, description="as in `ragstack bedrock`, with the same default"
     )
+    store: Literal["opensearch", "s3_vectors"] = Field(
+        "opensearch", description="of the knowledge base; with s3_vectors, HYBRID searches the words of its index"
+    )
     headers: bool = Field(True, description="index chunks with their document's name, title and headings")
     cosine_share: float | None = Field(None, ge=0, le=1, description="of HYBRID; with 0 it is BM25 alone")
     rerank: Reranker = NO_RERANKER
@@ -52,6 +55,8 @@ class Setup(BaseModel):
             raise ValueError("a backend's configuration decides how it reranks: leave rerank out")
         if self.cosine_share is not None and (self.engine != PRIVATE or self.search != "HYBRID"):
             raise ValueError("cosine_share belongs to a HYBRID search of engine=private")
+        if self.on_s3_vectors and (self.engine != PRIVATE or self.cosine_share is not None):
+            raise ValueError("store=s3_vectors belongs to engine=private, without a cosine_share")
         return self
 
     @classmethod
@@ -87,6 +92,11 @@ class Setup(BaseModel):
     def is_bedrock(self) -> bool:
         """Whether a knowledge base is searched that a local Bedrock serves."""
         return self.engine in (PRIVATE, STACK)
+
+    @property
+    def on_s3_vectors(self) -> bool:
+        """Whether the knowledge base is on S3 Vectors."""
+        return self.store == "s3_vectors"
 
     @property
     def label(self) -> str:

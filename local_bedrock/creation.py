@@ -8,10 +8,42 @@ MCP_TAGS: Final = {"mcp-multirag-kb": "true"}
 """AWS's MCP server lists only knowledge bases with this tag. Source: awslabs.bedrock-kb-retrieval-mcp-server 1.1.2."""
 
 _MODEL_ARN: Final = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
+_DIMENSION: Final = 1024
+"""Of the model's vectors; shorter ones of the local embeddings are filled up."""
+
+_OPENSEARCH: Final = {
+    "type": "OPENSEARCH_SERVERLESS",
+    "opensearchServerlessConfiguration": {
+        "collectionArn": f"arn:aws:aoss:us-east-1:{ACCOUNT}:collection/ragstacklocal0000000",
+        "vectorIndexName": "ragstack-local",
+        "fieldMapping": {"vectorField": "vector", "textField": "text", "metadataField": "metadata"},
+    },
+}
 
 
-def create_knowledge_base(agent: Any, name: str) -> str:
-    """Create a knowledge base on the vector store that supports hybrid search and every filter operator.
+def create_vector_index(vectors: Any, name: str) -> str:
+    """Create an index of S3 Vectors, in a bucket of the same name, for a knowledge base whose words are searched.
+
+    Returns:
+        Its ARN.
+    """
+    vectors.create_vector_bucket(vectorBucketName=name)
+    created = vectors.create_index(
+        vectorBucketName=name,
+        indexName=name,
+        dataType="float32",
+        dimension=_DIMENSION,
+        distanceMetric="cosine",
+        metadataConfiguration={
+            "nonFilterableMetadataKeys": ["AMAZON_BEDROCK_TEXT", "AMAZON_BEDROCK_METADATA"],
+            "textSearchConfigurations": [{"metadataKey": "AMAZON_BEDROCK_TEXT"}],
+        },
+    )
+    return str(created["indexArn"])
+
+
+def create_knowledge_base(agent: Any, name: str, index_arn: str | None = None) -> str:
+    """Create a knowledge base on an index of S3 Vectors, or on the store that has every search and filter operator.
 
     Returns:
         The id of the ACTIVE knowledge base.
@@ -23,14 +55,9 @@ def create_knowledge_base(agent: Any, name: str) -> str:
             "type": "VECTOR",
             "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": _MODEL_ARN},
         },
-        storageConfiguration={
-            "type": "OPENSEARCH_SERVERLESS",
-            "opensearchServerlessConfiguration": {
-                "collectionArn": f"arn:aws:aoss:us-east-1:{ACCOUNT}:collection/ragstacklocal0000000",
-                "vectorIndexName": "ragstack-local",
-                "fieldMapping": {"vectorField": "vector", "textField": "text", "metadataField": "metadata"},
-            },
-        },
+        storageConfiguration=_OPENSEARCH
+        if index_arn is None
+        else {"type": "S3_VECTORS", "s3VectorsConfiguration": {"indexArn": index_arn}},
         tags=MCP_TAGS,
     )
     identifier = str(created["knowledgeBase"]["knowledgeBaseId"])

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from local_bedrock.creation import create_knowledge_base
+from local_bedrock.creation import create_knowledge_base, create_vector_index
 from local_bedrock.pytest_plugin import TemporaryKnowledgeBase
 from local_bedrock.server import running
 from ragstack_common.search import RetrievalBackend, create_retrieval_backend
@@ -22,26 +23,46 @@ ONE_SENTENCE = {
 
 @contextmanager
 def _open(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
-    with running(folder) as url:
-        base = knowledge_base_of(url)
-        for source, parts in groupby(documents, key=lambda document: document.source):
-            chunks = list(parts)
-            base.add({source: "\n\n".join(chunk.text for chunk in chunks)}, chunks[0].metadata)
+    with _filled(documents, folder) as base:
         yield lambda: create_retrieval_backend(
-            {
-                "type": "bedrock",
-                "timeout_seconds": PATIENCE_SECONDS,
-                "knowledge_base_id": base.id,
-                "data_source_id": base.data_source_id,
-                "vector_store": "OPENSEARCH_SERVERLESS",
-                "client": base.client("bedrock-agent-runtime"),
-            }
+            {**_options(base), "vector_store": "OPENSEARCH_SERVERLESS"},
         )
 
 
-def knowledge_base_of(url: str) -> TemporaryKnowledgeBase:
+@contextmanager
+def _open_index(documents: Sequence[Document], folder: Path) -> Iterator[Callable[[], RetrievalBackend]]:
+    """On S3 Vectors, whose words are searched in the index."""
+    with _filled(documents, folder, on_s3_vectors=True) as base:
+        clients = {"index_client": base.client("s3vectors"), "agent_client": base.client("bedrock-agent")}
+        yield lambda: create_retrieval_backend({**_options(base), **clients, "vector_store": "S3_VECTORS"})
+
+
+def _options(base: TemporaryKnowledgeBase) -> dict[str, Any]:
+    return {
+        "type": "bedrock",
+        "timeout_seconds": PATIENCE_SECONDS,
+        "knowledge_base_id": base.id,
+        "data_source_id": base.data_source_id,
+        "client": base.client("bedrock-agent-runtime"),
+    }
+
+
+@contextmanager
+def _filled(
+    documents: Sequence[Document], folder: Path, *, on_s3_vectors: bool = False
+) -> Iterator[TemporaryKnowledgeBase]:
+    with running(folder) as url:
+        base = knowledge_base_of(url, on_s3_vectors=on_s3_vectors)
+        for source, parts in groupby(documents, key=lambda document: document.source):
+            chunks = list(parts)
+            base.add({source: "\n\n".join(chunk.text for chunk in chunks)}, chunks[0].metadata)
+        yield base
+
+
+def knowledge_base_of(url: str, *, on_s3_vectors: bool = False) -> TemporaryKnowledgeBase:
     agent = client("bedrock-agent", url)
-    identifier = create_knowledge_base(agent, "contract")
+    index = create_vector_index(client("s3vectors", url), "contract") if on_s3_vectors else None
+    identifier = create_knowledge_base(agent, "contract", index)
     source = agent.create_data_source(
         knowledgeBaseId=identifier,
         name="texts",
@@ -51,4 +72,13 @@ def knowledge_base_of(url: str) -> TemporaryKnowledgeBase:
     return TemporaryKnowledgeBase(url, identifier, source["dataSource"]["dataSourceId"])
 
 
-CASES = [Case("bedrock", _open, keeps_ids=False, metadata_filter=True)]
+CASES = [
+    Case("bedrock", _open, keeps_ids=False, metadata_filter=True),
+    Case(
+        "bedrock-s3-vectors",
+        _open_index,
+        keeps_ids=False,
+        metadata_filter=True,
+        refuses=frozenset({"startsWith", "stringContains", "listContains"}),
+    ),
+]
