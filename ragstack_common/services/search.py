@@ -78,6 +78,7 @@ def make_engine(
     given = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
     tenants = TenantIndexes.of(settings, policy)
     own = {"vector_store": settings.vector_store} | ({} if tenants is None else {"tenants": tenants})
+    own |= {} if settings.vector_index_arn is None else {"vector_index_arn": settings.vector_index_arn}
     config: dict[str, Any] = _with_own_store(given, settings, own)
     if milvus is not None and milvus.milvus_address:
         from ragstack_common.search.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
@@ -98,7 +99,7 @@ def make_engine(
 
 
 def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str, Any]) -> Any:
-    """Add vector store and tenants to every part of a configuration that searches the function's knowledge base.
+    """Add vector store, index and tenants to every part of a configuration that searches the function's knowledge base.
 
     The store of another knowledge base is unknown unless the configuration names it.
     """

@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import pytest
 
+from local_bedrock.creation import create_knowledge_base, create_vector_index
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.search import RetrievedChunk, SearchRequest
 from ragstack_common.search.engines.bedrock import BedrockEngine
-from tests.local_bedrock.support import Bedrock, serving
+from ragstack_common.settings.names import S3_VECTORS
+from tests.local_bedrock.support import Bedrock, client, serving
 from tests.support.soak import SOAK
 
 VISIBLE: Final = 60
@@ -35,6 +37,7 @@ class Pair:
     bedrock: Bedrock
     with_hidden: str
     without: str
+    on_s3_vectors: bool = False
 
 
 def texts(number: int, seed: int) -> list[str]:
@@ -74,27 +77,49 @@ def unscoped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield pair
 
 
+@pytest.fixture(scope="module")
+def index_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """On S3 Vectors, where words are found in the index."""
+    with made(tmp_path_factory.mktemp("bedrock"), on_s3_vectors=True, scope_attribute="access") as pair:
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def unscoped_index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with made(tmp_path_factory.mktemp("bedrock"), on_s3_vectors=True) as pair:
+        yield pair
+
+
 @contextmanager
-def made(folder: Path, **options: Any) -> Iterator[Pair]:
+def made(folder: Path, *, on_s3_vectors: bool = False, **options: Any) -> Iterator[Pair]:
     visible = [document(f"v{n}", text, "mine") for n, text in enumerate(texts(VISIBLE, 1))]
     hidden = [document(f"h{n}", text, "theirs") for n, text in enumerate([*texts(HIDDEN - 1, 2), "zebra " * 9])]
     with serving(folder, **options) as bedrock:
         bases = []
         for name, documents in (("with", visible + hidden), ("without", visible)):
-            source = bedrock.custom_source(bedrock.knowledge_base(name))
+            index = create_vector_index(client("s3vectors", bedrock.url), name) if on_s3_vectors else None
+            source = bedrock.custom_source(create_knowledge_base(bedrock.agent, name, index))
             for start in range(0, len(documents), 10):
                 found = source.ingested(*documents[start : start + 10])
                 assert {each["status"] for each in found} == {"INDEXED"}
             bases.append(source.knowledge_base_id)
-        yield Pair(bedrock, *bases)
+        with_hidden, without = bases
+        yield Pair(bedrock, with_hidden, without, on_s3_vectors)
 
 
 def found(
     pair: Pair, knowledge_base: str, search_type: str, question: str, top_k: int = TOP_K, filters: Any = None
 ) -> list[RetrievedChunk]:
-    engine = BedrockEngine(knowledge_base, search_type=search_type, client=pair.bedrock.runtime)
+    store: dict[str, Any] = {}
+    if pair.on_s3_vectors:
+        clients = {"index_client": client("s3vectors", pair.bedrock.url), "agent_client": pair.bedrock.agent}
+        store = {"vector_store": S3_VECTORS, **clients}
+    engine = BedrockEngine(knowledge_base, search_type=search_type, client=pair.bedrock.runtime, **store)
     request = SearchRequest(question, top_k, scope_filter={"access": {"$in": ["mine", "none"]}}, filters=filters)
-    return asyncio.run(engine.search(request)).chunks
+    outcome = asyncio.run(engine.search(request))
+    assert outcome.complete
+    assert not outcome.notes
+    return outcome.chunks
 
 
 def questions() -> Sequence[str]:
@@ -104,7 +129,11 @@ def questions() -> Sequence[str]:
 
 @pytest.mark.parametrize("search_type", ["SEMANTIC", "HYBRID"])
 @pytest.mark.parametrize("filters", [None, {"part": {"$eq": "odd"}}, {"$or": [{"access": "mine"}, {"part": "even"}]}])
-def test_hidden_documents_change_no_hit_and_no_score(pair: Pair, search_type: str, filters: Any) -> None:
+@pytest.mark.parametrize("store", ["pair", "index_pair"])
+def test_hidden_documents_change_no_hit_and_no_score(
+    store: str, search_type: str, filters: Any, request: pytest.FixtureRequest
+) -> None:
+    pair: Pair = request.getfixturevalue(store)
     for question in [*questions(), PROBE, "zebra"]:
         first, second = (
             [
@@ -116,8 +145,10 @@ def test_hidden_documents_change_no_hit_and_no_score(pair: Pair, search_type: st
         assert first == second, question
 
 
-def test_a_filter_changes_no_score_of_a_caller_with_labels(pair: Pair) -> None:
+@pytest.mark.parametrize("store", ["pair", "index_pair"])
+def test_a_filter_changes_no_score_of_a_caller_with_labels(store: str, request: pytest.FixtureRequest) -> None:
     """A filter of the question isn't a part of the scope: a wrong one must not lift what it admits."""
+    pair: Pair = request.getfixturevalue(store)
     for question in questions():
         everything = found(pair, pair.with_hidden, "HYBRID", question, VISIBLE)
         odd = found(pair, pair.with_hidden, "HYBRID", question, VISIBLE, {"part": {"$eq": "odd"}})
@@ -128,14 +159,17 @@ def test_a_filter_changes_no_score_of_a_caller_with_labels(pair: Pair) -> None:
         }
 
 
-def test_words_are_bounded_where_the_scope_is_unknown(unscoped: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("store", ["unscoped", "unscoped_index"])
+def test_words_are_bounded_where_the_scope_is_unknown(
+    store: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
     """BM25 counts in how many of all documents a word is, and the best score of all documents scales the others.
 
     So hidden documents can change the scores and the order of visible ones, by the share of BM25 in the score at most,
     and a question with a word that only hidden documents have shows it. They never change which documents are found if
     fewer than *top_k* match.
     """
-    pair = unscoped
+    pair: Pair = request.getfixturevalue(store)
     differences, displacements, overlaps, changed = [0.0], [0], [], 0
     for question in questions():
         first, second = (found(pair, base, "HYBRID", question) for base in (pair.with_hidden, pair.without))
@@ -155,9 +189,9 @@ def test_words_are_bounded_where_the_scope_is_unknown(unscoped: Pair, capsys: py
     probed = [found(pair, base, "HYBRID", PROBE)[0].score for base in (pair.with_hidden, pair.without)]
     with capsys.disabled():
         print(  # noqa: T201 - the figures of the documentation
-            f"\n{QUESTIONS} questions, {VISIBLE} visible and {HIDDEN} hidden documents, top {TOP_K}: order changed in "
-            f"{changed}, overlap {min(overlaps):.0%} at least and {sum(overlaps) / len(overlaps):.1%} on average, "
-            f"scores differ by {max(differences):.4f} at most, ranks by {max(displacements)}; the best score for a "
-            f"word of a hidden document is {probed[0]:.4f} in the place of {probed[1]:.4f}"
+            f"\n{store}: {QUESTIONS} questions, {VISIBLE} visible and {HIDDEN} hidden documents, top {TOP_K}: order"
+            f" changed in {changed}, overlap {min(overlaps):.0%} at least and {sum(overlaps) / len(overlaps):.1%} on"
+            f" average, scores differ by {max(differences):.4f} at most, ranks by {max(displacements)}; the best score"
+            f" for a word of a hidden document is {probed[0]:.4f} in the place of {probed[1]:.4f}"
         )
     assert max(differences) <= 1 - HashedEmbedding().cosine_share
