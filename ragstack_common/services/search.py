@@ -77,8 +77,8 @@ def make_engine(
     """
     given = {**(settings.retrieval_engine_config or {}), "type": settings.retrieval_engine}
     tenants = TenantIndexes.of(settings, policy)
-    own = {"vector_store": settings.vector_store} | ({} if tenants is None else {"tenants": tenants})
-    own |= {} if settings.vector_index_arn is None else {"vector_index_arn": settings.vector_index_arn}
+    own: dict[str, Any] = {"vector_store": settings.vector_store, "vector_index_arn": settings.vector_index_arn}
+    own |= {} if tenants is None else {"tenants": tenants}
     config: dict[str, Any] = _with_own_store(given, settings, own)
     if milvus is not None and milvus.milvus_address:
         from ragstack_common.search.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
