@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any, Final
 
 import apsw
@@ -32,6 +33,9 @@ RESULTS_ON_A_PAGE: Final = 100
 
 AWS does not say how bytes are counted; this counts the UTF-8 bytes of the JSON without spaces.
 """
+
+MAX_LISTED_BYTES: Final = 1024**2
+"""Vectors and metadata after which a page ends. Source: s3vectors, ListVectorsInput$maxResults."""
 
 
 def put_vectors(context: Context, request: Request) -> Answer:
@@ -66,7 +70,13 @@ def list_vectors(context: Context, request: Request) -> Answer:
     with context.database.read() as view:
         index = find_index(view.connection, request)
         fetch = partial(vector_indexes.list_vectors, view.connection, index, segment, segments)
-        found, more = Listing("ListVectors", request).page(0, "id", fetch, DEFAULT_PAGE)
+        listing = Listing("ListVectors", request)
+        found, more = listing.page(0, "id", fetch, DEFAULT_PAGE)
+    sizes = [each.values.nbytes + _size(each.metadata) for each in found]
+    fitting = sum(size <= MAX_LISTED_BYTES for size in accumulate(sizes))
+    if fitting < len(found):
+        found = found[: max(1, fitting)]
+        more = listing.token(found[-1].id)
     return {"vectors": [_described(vector, request) for vector in found], "nextToken": more}
 
 

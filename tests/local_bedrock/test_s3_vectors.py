@@ -329,6 +329,17 @@ def test_more_than_100_results_come_in_pages(s3_vectors: Any, index: Any) -> Non
     assert "nextToken" in refusal(s3_vectors.query_vectors, **{**query, "topK": 249, "nextToken": first["nextToken"]})
 
 
+def test_a_page_of_a_list_ends_after_1_mb(s3_vectors: Any, index: Any) -> None:
+    index(metadataConfiguration={"nonFilterableMetadataKeys": ["text"]})
+    s3_vectors.put_vectors(**PLACE, vectors=[vector(f"{i:02}", 1, 0, text="x" * 40_000) for i in range(60)])
+
+    first = s3_vectors.list_vectors(**PLACE)
+    pages = list(s3_vectors.get_paginator("list_vectors").paginate(**PLACE))
+
+    assert len(first["vectors"]) == 26
+    assert [key for page in pages for key in keys(page)] == [f"{i:02}" for i in range(60)]
+
+
 def test_segments_list_every_vector_once(s3_vectors: Any, index: Any) -> None:
     index()
     s3_vectors.put_vectors(**PLACE, vectors=[vector(str(i), 1, i) for i in range(30)])

@@ -1,15 +1,16 @@
 """What S3 Vectors shows of the chunks that a knowledge base wrote into an index."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local_bedrock.store.vector_indexes import METADATA_KEY, TEXT_KEY
 from ragstack_common.ingestion.requests import text_document
-from tests.local_bedrock.support import Bedrock, Source, client, refusal
+from tests.local_bedrock.support import Bedrock, Source, client, refusal, serving
 
 CHUNK_ID = "x-amz-bedrock-kb-chunk-id"
 TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -37,24 +38,21 @@ def vectors(bedrock: Bedrock) -> Any:
     return client("s3vectors", bedrock.url)
 
 
-@pytest.fixture(scope="module")
-def make_index(vectors: Any) -> Callable[..., str]:
-    def make(name: str, dimension: int = 1024) -> str:
-        vectors.create_vector_bucket(vectorBucketName=name)
-        answer = vectors.create_index(
-            vectorBucketName=name,
-            indexName="chunks",
-            dataType="float32",
-            dimension=dimension,
-            distanceMetric="cosine",
-            metadataConfiguration={
-                "nonFilterableMetadataKeys": [TEXT_KEY, METADATA_KEY],
-                "textSearchConfigurations": [{"metadataKey": TEXT_KEY, "language": "en"}],
-            },
-        )
-        return str(answer["indexArn"])
-
-    return make
+def create_index(vectors: Any, bucket: str, dimension: int = 1024) -> str:
+    """Make a vector bucket with an index for a knowledge base, and return the ARN of the index."""
+    vectors.create_vector_bucket(vectorBucketName=bucket)
+    answer = vectors.create_index(
+        vectorBucketName=bucket,
+        indexName="chunks",
+        dataType="float32",
+        dimension=dimension,
+        distanceMetric="cosine",
+        metadataConfiguration={
+            "nonFilterableMetadataKeys": [TEXT_KEY, METADATA_KEY],
+            "textSearchConfigurations": [{"metadataKey": TEXT_KEY, "language": "en"}],
+        },
+    )
+    return str(answer["indexArn"])
 
 
 def storage(index: str) -> dict[str, Any]:
@@ -62,8 +60,8 @@ def storage(index: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def animals(bedrock: Bedrock, vectors: Any, make_index: Callable[..., str]) -> Animals:
-    index = make_index("written-animals")
+def animals(bedrock: Bedrock, vectors: Any) -> Animals:
+    index = create_index(vectors, "written-animals")
     source = bedrock.custom_source(bedrock.knowledge_base("written", storage(index)))
     source.ingested(*(text_document(name, text, attributes) for name, (text, attributes) in TEXTS.items()))
     return Animals(vectors, source, index)
@@ -136,9 +134,9 @@ def test_chunks_are_listed_and_read_by_their_keys(animals: Animals) -> None:
 
 
 def test_deleted_documents_are_gone_and_a_deleted_knowledge_base_frees_its_index(
-    bedrock: Bedrock, vectors: Any, make_index: Callable[..., str]
+    bedrock: Bedrock, vectors: Any
 ) -> None:
-    index = make_index("written-and-gone")
+    index = create_index(vectors, "written-and-gone")
     source = bedrock.custom_source(bedrock.knowledge_base("gone", storage(index)))
     source.ingested(text_document("ant", "The ant is strong."), text_document("bee", "The bee is busy."))
     source.delete({"dataSourceType": "CUSTOM", "custom": {"id": "ant"}})
@@ -164,11 +162,91 @@ def test_some_keys_cannot_filter(animals: Animals, filter_: dict[str, Any], name
     assert named in refusal(animals.vectors.query_vectors, **query, filter=filter_)
 
 
-def test_an_index_that_does_not_exist_or_fit_is_refused(bedrock: Bedrock, make_index: Callable[..., str]) -> None:
+def test_an_index_that_does_not_exist_or_fit_is_refused(bedrock: Bedrock, vectors: Any) -> None:
     missing = "arn:aws:s3vectors:us-east-1:000000000000:bucket/nothing/index/here"
 
     assert "could not be found" in refusal(bedrock.knowledge_base, name="missing", storage=storage(missing))
-    small = make_index("written-small", dimension=256)
+    small = create_index(vectors, "written-small", dimension=256)
     assert "have 1024 dimensions, those of the index 256" in refusal(
         bedrock.knowledge_base, name="small", storage=storage(small)
     )
+
+
+def test_a_restart_changes_nothing(tmp_path: Path) -> None:
+    with serving(tmp_path) as bedrock:
+        index = create_index(client("s3vectors", bedrock.url), "written-restart")
+        bedrock.custom_source(bedrock.knowledge_base("restart", storage(index))).ingested(
+            text_document("ant", "The ant is strong."), text_document("bee", "The bee is busy.")
+        )
+        query = {"indexArn": index, "topK": 5, "queryTexts": [{"text": "busy strong", "metadataKey": TEXT_KEY}]}
+        before = client("s3vectors", bedrock.url).query_vectors(**query, returnMetadata=True, returnScores=True)
+
+    with serving(tmp_path) as bedrock:
+        after = client("s3vectors", bedrock.url).query_vectors(**query, returnMetadata=True, returnScores=True)
+
+    assert len(before["vectors"]) == 2
+    assert after["vectors"] == before["vectors"]
+
+
+def test_rows_of_a_csv_file_have_their_own_metadata(bedrock: Bedrock, vectors: Any, s3: Any, bucket: str) -> None:
+    structure = {
+        "type": "RECORD_BASED_STRUCTURE_METADATA",
+        "recordBasedStructureMetadata": {
+            "contentFields": [{"fieldName": "text"}],
+            "metadataFieldsSpecification": {"fieldsToInclude": [{"fieldName": "legs"}]},
+        },
+    }
+    sidecar = {"metadataAttributes": {"zoo": "east"}, "documentStructureConfiguration": structure}
+    s3.put_object(Bucket=bucket, Key="a.csv", Body=b"text,legs\nThe ant is strong,6\nThe owl is quiet,2\n")
+    s3.put_object(Bucket=bucket, Key="a.csv.metadata.json", Body=json.dumps(sidecar).encode())
+    index = create_index(vectors, "written-rows")
+    bedrock.s3_source(bedrock.knowledge_base("rows", storage(index)), bucket).synchronised()
+    query = {"indexArn": index, "topK": 5, "queryTexts": [{"text": "strong quiet", "metadataKey": TEXT_KEY}]}
+
+    found = vectors.query_vectors(**query, returnMetadata=True, filter={"$and": [{"legs": "2"}, {"zoo": "east"}]})
+
+    assert [hit["metadata"][TEXT_KEY] for hit in found["vectors"]] == ["The owl is quiet"]
+
+
+def test_parts_of_a_parent_name_the_parent_that_retrieve_returns(bedrock: Bedrock, vectors: Any) -> None:
+    levels = {"levelConfigurations": [{"maxTokens": 40}, {"maxTokens": 10}], "overlapTokens": 1}
+    chunking = {"chunkingStrategy": "HIERARCHICAL", "hierarchicalChunkingConfiguration": levels}
+    index = create_index(vectors, "written-parents")
+    source = bedrock.custom_source(
+        bedrock.knowledge_base("parents", storage(index)),
+        vectorIngestionConfiguration={"chunkingConfiguration": chunking},
+    )
+    source.ingested(text_document("ant", "The ant is strong. It lives in a colony. It carries leaves to the nest."))
+
+    parts = vectors.list_vectors(indexArn=index, returnMetadata=True)["vectors"]
+
+    (parent,) = bedrock.search(source.knowledge_base_id, "ant")
+    assert len({part["key"] for part in parts}) == len(parts) > 1
+    assert {part["metadata"][CHUNK_ID] for part in parts} == {parent["metadata"][CHUNK_ID]}
+    assert all(part["metadata"][TEXT_KEY] in parent["content"]["text"] for part in parts)
+
+
+def test_words_outside_the_scope_of_a_caller_change_no_score(tmp_path: Path) -> None:
+    def found(more: Mapping[str, str]) -> list[Any]:
+        with serving(tmp_path / str(len(more)), scope_attribute="access") as bedrock:
+            vectors = client("s3vectors", bedrock.url)
+            index = create_index(vectors, "written-scope")
+            source = bedrock.custom_source(bedrock.knowledge_base("scope", storage(index)))
+            mine = {"ant": "The ant is strong.", "bee": "The bee is busy and strong."}
+            source.ingested(*(text_document(name, text, {"access": "me"}) for name, text in mine.items()))
+            if more:
+                source.ingested(*(text_document(name, text, {"access": "you"}) for name, text in more.items()))
+            hits = vectors.query_vectors(
+                indexArn=index,
+                topK=5,
+                queryTexts=[{"text": "strong ant", "metadataKey": TEXT_KEY}],
+                filter={"access": {"$in": ["me"]}},
+                returnScores=True,
+                returnMetadata=True,
+            )["vectors"]
+        return [(hit["metadata"][TEXT_KEY], hit["scores"]) for hit in hits]
+
+    alone = found({})
+
+    assert len(alone) == 2
+    assert found({"cat": "The cat hunts the ant.", "dog": "The dog is strong, strong, strong."}) == alone
