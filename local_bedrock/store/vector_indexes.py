@@ -202,6 +202,10 @@ def remove_text_search(change: Transaction, text_search: TextSearch) -> None:
     change.after_commit.append(lambda vectors: vectors.drop(text_search.name))
 
 
+_KEY_IS: Final = "c.public_id = ? AND +v.knowledge_base_id = ?"
+"""With the plus, SQLite looks for the key and not through all vectors of the index."""
+
+
 @dataclass(frozen=True)
 class StoredVector:
     """A vector of an index.
@@ -242,13 +246,13 @@ def put_vectors(
 def remove_vectors(change: Transaction, index: Index, keys: Iterable[str] | None = None) -> None:
     """Delete vectors that were put; unknown keys are ignored. None deletes all."""
     connection = change.connection
-    of_index = "SELECT c.id, c.record_id FROM chunk c JOIN vector v ON v.chunk_id = c.id WHERE v.knowledge_base_id = ?"
+    found = "SELECT c.id, c.record_id FROM chunk c JOIN vector v ON v.chunk_id = c.id WHERE"
     gone: list[tuple[Any, ...]] = []
     if keys is None:
-        gone = connection.execute(of_index, (index.vectors,)).fetchall()
+        gone = connection.execute(f"{found} v.knowledge_base_id = ?", (index.vectors,)).fetchall()
     else:
         for key in keys:
-            gone += connection.execute(f"{of_index} AND c.public_id = ?", (index.vectors, key))
+            gone += connection.execute(f"{found} {_KEY_IS}", (key, index.vectors))
     if not gone:
         return
     chunks, records = [(chunk,) for chunk, _ in gone], [(record,) for _, record in gone]
@@ -296,7 +300,7 @@ _VECTORS: Final = (
 def get_vectors(connection: apsw.Connection, index: Index, keys: Iterable[str]) -> list[StoredVector]:
     """Return the existing vectors of some keys, each once, in the order of the keys."""
     # One by one, because SQLite's JSON functions end a text at a NUL character.
-    query = f"{_VECTORS} WHERE c.public_id = ? AND v.knowledge_base_id = ?"
+    query = f"{_VECTORS} WHERE {_KEY_IS}"
     rows = (connection.execute(query, (key, index.vectors)).fetchone() for key in dict.fromkeys(keys))
     return [_stored(index, row) for row in rows if row is not None]
 
@@ -314,7 +318,8 @@ def list_vectors(
 ) -> list[StoredVector]:
     """List the vectors in one of several segments by the id of their chunk, those after ``after``."""
     rows = connection.execute(
-        f"{_VECTORS} WHERE v.knowledge_base_id = ? AND c.id % ? = ? AND c.id > ? ORDER BY c.id LIMIT ?",
+        f"{_VECTORS} WHERE v.knowledge_base_id = ? AND v.chunk_id % ? = ? AND v.chunk_id > ?"
+        " ORDER BY v.chunk_id LIMIT ?",
         (index.vectors, segments, segment, after, limit),
     )
     return [_stored(index, row) for row in rows]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 from botocore.exceptions import ClientError
@@ -17,6 +18,9 @@ from local_bedrock.http import wire
 from local_bedrock.options import Options, Pace
 from local_bedrock.server import running
 from local_bedrock.service import Service
+from local_bedrock.store import schema, vector_indexes
+from local_bedrock.store.database import Transaction
+from local_bedrock.store.vector_indexes import Index
 from tests.local_bedrock.support import Bedrock, Clock, client, refusal, serving
 from tests.support.soak import examples
 
@@ -97,6 +101,23 @@ def test_putting_a_key_again_replaces_the_vector(s3_vectors: Any, index: Any) ->
     for word, found in (("whales", []), ("snails", ["a"])):
         texts = [{"text": word, "metadataKey": "text"}]
         assert keys(s3_vectors.query_vectors(**PLACE, topK=5, queryTexts=texts)) == found
+
+
+def test_a_key_is_found_without_a_look_at_every_vector() -> None:
+    connection = apsw.Connection(":memory:")
+    connection.execute(schema.TABLES)
+    seen: list[str] = []
+    connection.set_exec_trace(lambda _cursor, sql, _values: seen.append(sql) or True)  # type: ignore[func-returns-value]
+    index = Index(1, BUCKET, "index", 2, "cosine", "ENHANCED", [], {}, 0.0)
+
+    vector_indexes.get_vectors(connection, index, ["a"])
+    vector_indexes.remove_vectors(Transaction(connection), index, ["a"])
+
+    connection.set_exec_trace(None)
+    assert len(seen) == 2
+    for sql in seen:
+        steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", ("a", "b"))]
+        assert steps[0] == "SEARCH c USING INDEX chunk_by_public_id (public_id=?)"
 
 
 def test_deleted_vectors_are_not_found(s3_vectors: Any, index: Any) -> None:
