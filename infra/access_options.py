@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Collection
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from infra.context_types import AccessFile
+from infra.context_types import AccessFile, EmailAddress, UserPoolId
 from infra.target import Target
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind, AuthKinds, Tenants
@@ -23,8 +24,14 @@ GROUP: Final = "group:"
 
 DEFAULT_KEY: Final = "default"
 
-DEFAULT_CALLBACK: Final = "http://localhost:8484/callback"
-"""Where `ragstack login` waits for the browser."""
+DEFAULT_CALLBACKS: Final = tuple(f"http://localhost:{port}/callback" for port in range(8484, 8488))
+"""Where `ragstack login` waits for the browser: on the first of these ports that is free."""
+
+MAX_CALLBACKS: Final = 100
+"""Source: quotas of Amazon Cognito, callback URLs of an app client. One is the console's."""
+
+MAX_API_KEYS: Final = 50
+"""Their names and ids fit into the 4 KB of a function's environment, and their resources into the 500 of a stack."""
 
 LOOPBACK: Final = ("localhost", "127.0.0.1")
 """Hosts for which Amazon Cognito and the verifier of tokens accept http.
@@ -54,6 +61,17 @@ KeyNames = Annotated[
 ]
 
 
+class Mfa(StrEnum):
+    """Whether people need a second factor to sign in.
+
+    The sign-in page has no place to register one if it is optional. Source: Cognito developer guide,
+    user-pool-settings-mfa.
+    """
+
+    OFF = "off"
+    REQUIRED = "required"
+
+
 class AccessValues(Settings):
     """The context values about callers."""
 
@@ -74,14 +92,18 @@ class AccessValues(Settings):
         " `label` has one for all, in which labels separate them",
     )
     api_requests_per_second: int = Field(
-        20, ge=1, le=10_000, description="rate limit for all callers together; bursts may be twice as large"
+        20,
+        ge=1,
+        le=10_000,
+        description="rate limit of each route of each API, for all of its callers together; bursts may be twice as"
+        " large. Searches reach [the limits of Amazon Bedrock](#limits) first",
     )
     ask_requests_per_second: int = Field(
         2,
         ge=1,
         le=10_000,
-        description="the same for each route that costs calls of a model: `POST /api/ask`, `/api/ask/stream` and"
-        " `/mcp`; at most `api_requests_per_second`",
+        description="the same for `POST /api/ask`, `/api/ask/stream` and `/mcp`, which cost calls of a model; at most"
+        " `api_requests_per_second`",
     )
     api_keys: KeyNames = Field(
         (DEFAULT_KEY,), description="with `auth=api_key`: names of the keys. The key NAME is the principal `key:NAME`"
@@ -95,12 +117,26 @@ class AccessValues(Settings):
         ge=1,
         le=10_000,
         description="reserved concurrency of the function `answers`: questions that it answers at once at most. By"
-        " default it shares the account's",
+        " default it shares the account's, of which 100 cannot be reserved: new accounts have too few",
     )
     callback_urls: Urls = Field(
-        (DEFAULT_CALLBACK,),
+        DEFAULT_CALLBACKS,
         description="with `auth=cognito`: where the sign-in page may send people back to, by default to `ragstack"
-        " login`",
+        " login`. The console is always among them",
+    )
+    user_pool: UserPoolId | None = Field(
+        None,
+        description="with `auth=cognito`: [an existing user pool](#people) without a sign-in domain, such as one that"
+        " an earlier deployment left",
+    )
+    mfa: Mfa = Field(
+        Mfa.OFF,
+        description="with `auth=cognito`: `required` has people register an authenticator app when they first sign in",
+    )
+    email_sender: EmailAddress | None = Field(
+        None,
+        description="with `auth=cognito`: sender of invitations, by Amazon SES, which must have verified the domain of"
+        " the address in the same Region. By default Amazon Cognito sends them, about 50 a day",
     )
 
     @property
@@ -149,7 +185,7 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
             issuer and not _is_issuer(issuer, target),
             (
                 f"oidc_issuer={issuer} is invalid: it must begin with https:// and a host, as the issuer's tokens write"
-                " it, or be on localhost with target=local"
+                " it, in ASCII characters, or be on localhost with target=local"
             ),
         ),
         *(
@@ -158,8 +194,26 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
         ),
         (len({name.lower() for name in values.api_keys}) < len(values.api_keys), "api_keys names a key twice"),
         (
-            "callback_urls" in given and AuthKind.COGNITO not in kinds,
-            "callback_urls needs auth=cognito: add it, or leave callback_urls out",
+            len(values.api_keys) > MAX_API_KEYS,
+            f"api_keys names {len(values.api_keys)} keys, and {MAX_API_KEYS} are possible: people can sign in instead",
+        ),
+        *(
+            (
+                name in given and AuthKind.COGNITO not in kinds,
+                f"{name} needs auth=cognito: add it, or leave {name} out",
+            )
+            for name in ("callback_urls", "user_pool", "mfa", "email_sender")
+        ),
+        *(
+            (
+                values.user_pool and name in given,
+                f"{name} is a setting of the pool, and user_pool names one: leave it out",
+            )
+            for name in ("mfa", "email_sender")
+        ),
+        (
+            len(values.callback_urls) >= MAX_CALLBACKS,
+            f"callback_urls names {len(values.callback_urls)} URLs, and {MAX_CALLBACKS - 1} are possible",
         ),
         *(
             (
@@ -172,7 +226,7 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
             "ask_requests_per_second" in given and values.ask_requests_per_second > values.api_requests_per_second,
             (
                 f"ask_requests_per_second={values.ask_requests_per_second} exceeds api_requests_per_second"
-                f"={values.api_requests_per_second}, which limits all routes together"
+                f"={values.api_requests_per_second}, the limit of the other routes"
             ),
         ),
         *(
@@ -251,7 +305,7 @@ def parse_origin(url: str) -> str | None:
 
 
 def _is_issuer(url: str, target: Target) -> bool:
-    if parse_origin(url) is None or not url.isprintable() or not {" ", "?", "#"}.isdisjoint(url):
+    if parse_origin(url) is None or not (url.isascii() and url.isprintable()) or not {" ", "?", "#"}.isdisjoint(url):
         return False
     address = urlsplit(url)
     return address.scheme == "https" or (target is Target.LOCAL and address.hostname in LOOPBACK)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from aws_cdk import CrossStackReferences, Duration, ReferenceStrength, Stack
+from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -162,6 +163,37 @@ def choose_topic(scope: Construct, options: Options) -> sns.ITopic | None:
     # Exported, it could not be removed while another stack's alarms name it.
     CrossStackReferences.of(topic).produce(ReferenceStrength.WEAK)
     return topic
+
+
+def add_budget(scope: Construct, options: Options) -> None:
+    """Add the budget that the deployer chose, which notifies as the alarms do, by AWS's own e-mail.
+
+    Without a name, because CloudFormation replaces a budget whose notifications change, and names are unique.
+    """
+    if options.monthly_budget is None:
+        return
+    is_topic = options.alarm_topic is not None
+    subscriber = budgets.CfnBudget.SubscriberProperty(
+        address=str(options.alarm_topic or options.alarm_email), subscription_type="SNS" if is_topic else "EMAIL"
+    )
+    budgets.CfnBudget(
+        scope,
+        "Budget",
+        budget=budgets.CfnBudget.BudgetDataProperty(
+            budget_limit=budgets.CfnBudget.SpendProperty(amount=options.monthly_budget, unit="USD"),
+            budget_type="COST",
+            time_unit="MONTHLY",
+        ),
+        notifications_with_subscribers=[
+            budgets.CfnBudget.NotificationWithSubscribersProperty(
+                notification=budgets.CfnBudget.NotificationProperty(
+                    comparison_operator="GREATER_THAN", notification_type=kind, threshold=100
+                ),
+                subscribers=[subscriber],
+            )
+            for kind in ("FORECASTED", "ACTUAL")
+        ],
+    )
 
 
 def notify(topic: sns.ITopic | None, scope: IConstruct) -> None:

@@ -25,12 +25,26 @@ and the others lack it. Source: Lambda Web Adapter, Zip packages and its release
 
 
 def check_region(options: Options, region: str | None) -> None:
-    """Check that the Region has the layer that streams answers; None, a Region that is not known, passes.
+    """Check what must be in the Region of the stacks; None, a Region that is not known, passes.
 
     Raises:
-        OptionError: It has none, and the deployer names no copy.
+        OptionError: A resource that the deployer names is in another one, or the Region lacks the layer that streams
+            answers, and the deployer names no copy.
     """
-    if region is None or options.target is Target.LOCAL or options.web_adapter_layer:
+    if region is None or options.target is Target.LOCAL:
+        return
+    named = {
+        "alarm_topic": options.alarm_topic,
+        "api_certificate": options.api_certificate,
+        "web_acls": options.api_web_acl,
+    }
+    regions = {name: arn.split(":")[3] for name, arn in named.items() if arn}
+    if options.user_pool:
+        regions["user_pool"] = options.user_pool.partition("_")[0]
+    for name, other in regions.items():
+        if other != region:
+            raise OptionError(f"{name} is in {other}, and the stacks are in {region}: name one in the same Region")
+    if options.web_adapter_layer:
         return
     if _partition(region) != "aws" or region in WITHOUT_WEB_ADAPTER:
         raise OptionError(

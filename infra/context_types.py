@@ -83,4 +83,53 @@ LayerArn = Annotated[
 ]
 """Source: lambda, shape LayerVersionArn."""
 
+Domain = Annotated[
+    str,
+    Field(pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$"),
+    Allowed("a domain in lower case, such as docs.example.com"),
+]
+
+CertificateArn = Annotated[
+    str,
+    Field(pattern=r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:\d{12}:certificate/[0-9a-f-]+$"),
+    Allowed("the ARN of a certificate of AWS Certificate Manager"),
+]
+"""Source: acm, shape Arn."""
+
+TopicArn = Annotated[
+    str,
+    Field(pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}$"),
+    Allowed("the ARN of an SNS topic that is not a FIFO topic"),
+]
+"""Source: SNS API reference, CreateTopic."""
+
+EmailAddress = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$"),
+    Allowed("an e-mail address"),
+]
+"""Source: HTML, valid e-mail address, with a dot in the domain."""
+
+UserPoolId = Annotated[
+    str,
+    Field(pattern=r"^[a-z0-9-]+_[0-9a-zA-Z]+$", max_length=55),
+    Allowed("the id of a user pool, such as eu-west-1_aBcDeFgHi"),
+]
+"""Source: cognito-idp, shape UserPoolIdType."""
+
+WebAcls = Annotated[
+    tuple[
+        Annotated[
+            str,
+            Field(
+                pattern=r"^arn:aws[a-z-]*:wafv2:[a-z0-9-]+:\d{12}:(global|regional)/webacl/[\w-]{1,128}/[\w-]{1,36}$"
+            ),
+        ],
+        ...,
+    ],
+    BeforeValidator(_separated),
+    Allowed("ARNs of web ACLs of AWS WAF, separated by commas"),
+]
+"""Source: wafv2, shape ResourceArn."""
+
 LayerFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a zip file")]

@@ -9,6 +9,9 @@ from infra.access_options import AccessValues
 from infra.context_types import (
     BedrockId,
     BucketName,
+    CertificateArn,
+    Domain,
+    EmailAddress,
     LayerArn,
     LayerFile,
     Prefix,
@@ -18,7 +21,9 @@ from infra.context_types import (
     SubnetIds,
     Switch,
     TableName,
+    TopicArn,
     Url,
+    WebAcls,
 )
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, Target
 from ragstack_common.settings.access import AuthKind
@@ -116,8 +121,17 @@ class ContextValues(AccessValues):
         " `vpc_security_group_ids`",
     )
     vpc_security_group_ids: SecurityGroupIds | None = Field(None, description="their security groups")
-    alarm_topic: str | None = Field(None, description="every alarm notifies this SNS topic, given its ARN")
-    alarm_email: str | None = Field(None, description="every alarm sends e-mail to this address, after you confirm")
+    alarm_topic: TopicArn | None = Field(None, description="every alarm notifies this SNS topic of the same Region")
+    alarm_email: EmailAddress | None = Field(
+        None, description="every alarm sends e-mail to this address, after you confirm"
+    )
+    monthly_budget: int | None = Field(
+        None,
+        ge=1,
+        le=10**9,
+        description="US dollars a month: [a budget](#budget) of the whole account, which notifies `alarm_email` or"
+        " `alarm_topic`",
+    )
     console: Switch | None = Field(
         None,
         description="deploy [the console](CONSOLE.md) behind CloudFront. By default `on` if people or API keys are"
@@ -130,6 +144,22 @@ class ContextValues(AccessValues):
         max_length=200,
         description="with `auth=oidc`: the console's client id at the issuer, which must let it go back to `ConsoleUrl`"
         " and its token endpoint be called from there; by default the first of `oidc_audience`",
+    )
+    console_domain: Domain | None = Field(
+        None, description="[a domain of yours](#domains) for the console; with `console_certificate`"
+    )
+    console_certificate: CertificateArn | None = Field(
+        None, description="its certificate, in us-east-1, where CloudFront looks for it"
+    )
+    api_domain: Domain | None = Field(
+        None,
+        description="[a domain of yours](#domains) for the API of the first kind of `auth`; with `api_certificate`",
+    )
+    api_certificate: CertificateArn | None = Field(None, description="its certificate, in the Region of the stacks")
+    web_acls: WebAcls = Field(
+        (),
+        description="[web ACLs of AWS WAF](#web-acls): one of the scope CLOUDFRONT for the console, one of the scope"
+        " REGIONAL for the APIs, or both",
     )
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     reconcile_schedule: Schedule = Field(
@@ -160,6 +190,16 @@ class ContextValues(AccessValues):
     @classmethod
     def _variable(cls, field_name: str) -> str:
         return field_name
+
+    @property
+    def console_web_acl(self) -> str | None:
+        """ARN of the web ACL of the console's distribution."""
+        return next((arn for arn in self.web_acls if ":global/" in arn), None)
+
+    @property
+    def api_web_acl(self) -> str | None:
+        """ARN of the web ACL of the APIs' stages."""
+        return next((arn for arn in self.web_acls if ":regional/" in arn), None)
 
     @property
     def uses_existing_knowledge_base(self) -> bool:
@@ -197,6 +237,32 @@ class ContextValues(AccessValues):
             (
                 self.alarm_topic and self.alarm_email,
                 "alarm_topic and alarm_email exclude each other: subscribe the address to the topic",
+            ),
+            (
+                self.monthly_budget and not (self.alarm_topic or self.alarm_email),
+                "monthly_budget needs alarm_email or alarm_topic, which it notifies: add one",
+            ),
+            *(
+                (
+                    bool(getattr(self, f"{name}_domain")) is not bool(getattr(self, f"{name}_certificate")),
+                    f"{name}_domain and {name}_certificate belong together: give both",
+                )
+                for name in ("console", "api")
+            ),
+            (
+                self.console_certificate and ":acm:us-east-1:" not in self.console_certificate,
+                f"console_certificate={self.console_certificate} is invalid: CloudFront needs one in us-east-1",
+            ),
+            *(
+                (
+                    len([arn for arn in self.web_acls if f":{scope}/" in arn]) > 1,
+                    f"web_acls names two of the scope {name}: a resource has one",
+                )
+                for scope, name in (("global", "CLOUDFRONT"), ("regional", "REGIONAL"))
+            ),
+            *(
+                (name in given and not on_aws, f"{name} is for target=aws: leave it out")
+                for name in ("api_domain", "console_domain", "monthly_budget", "web_acls")
             ),
             *(
                 (getattr(self, name) and not on_aws, f"{name} is for target=aws: local data is in --data-dir")

@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
+from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.uris import resource_id
 from ragstack_common.settings.names import (
     BEDROCK_ENGINE,
@@ -33,11 +34,10 @@ EXTRA_LAYERS: Final = frozenset({MILVUS_ENGINE})
 """Engines whose packages are an extra layer of the same name, which has numpy, for embeddings."""
 
 REQUIRED_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    BEDROCK_ENGINE: ("knowledge_base_id",),
     "federated": ("backends",),
     **dict.fromkeys(("cached", "metered", "multislice", "reranked"), ("backend",)),
 }
-"""Options that permissions are derived from. The stacks pass the id of their own knowledge base to its engine."""
+"""Options that permissions are derived from. The engine bedrock searches the stacks' own knowledge base by default."""
 
 EMBEDDINGS: Final = frozenset({"hashed", "fastembed", "onnx", "openai", "bedrock"})
 """The kinds of :data:`ragstack_common.embedding.kinds.FORMS` that need no model of a user's cache.
@@ -118,8 +118,7 @@ class EngineConfig:
             kind = str(part.get("type"))
             if kind == BY_CONNECTION_STRING:
                 return "its permissions are derived from the options of the engine: name the engine itself as type"
-            missing = [name for name in REQUIRED_OPTIONS.get(kind, ()) if not part.get(name)]
-            if missing and not (part is self.config and kind == BEDROCK_ENGINE):
+            if missing := [name for name in REQUIRED_OPTIONS.get(kind, ()) if not part.get(name)]:
                 return f"{kind} needs {' and '.join(missing)} in its configuration"
             for name, model in _reranker(part):
                 unknown = _options(part["reranker"]).keys() - {"type", "model", "timeout_seconds"}
@@ -145,6 +144,28 @@ class EngineConfig:
         for part in _parts(self.config):
             for actions, arn in _rights(part, stack):
                 _grant(function, actions, arn)
+
+
+def creation_problem(query: QuerySettings, tool: RetrieverToolSettings) -> str | None:
+    """Return why the functions could not create their engines; None if they can.
+
+    The engines check their options themselves, if their packages are those of every deployment.
+    """
+    from ragstack_common.search import create_retrieval_backend  # noqa: PLC0415 - imports the engines
+    from ragstack_common.services.search import check_engine  # noqa: PLC0415 - the same
+
+    try:
+        if _is_in_layer({**(query.retrieval_engine_config or {}), "type": query.retrieval_engine}):
+            check_engine(query)
+        for backend in filter(_is_in_layer, tool.backends(tool.shared_options()).values()):
+            create_retrieval_backend(backend)
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
+def _is_in_layer(config: Mapping[str, Any]) -> bool:
+    return {str(part.get("type")) for part in _parts(config)} <= IN_THE_LAYER
 
 
 def is_answer_model(model: str) -> bool:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from infra.access_options import access_problems, groups_of_people, tenant_problem
 from infra.context_values import ContextValues
-from infra.engine import EngineConfig, is_answer_model, parse_engines
+from infra.engine import EngineConfig, creation_problem, is_answer_model, parse_engines
 from infra.layers import TRACING, extra_layer
 from infra.target import LOCAL_VARIABLES, Target
 from ragstack_common.access.policy import AccessPolicy, read_policy
@@ -237,6 +237,9 @@ def _check_console(options: Options) -> None:
         raise OptionError(problem)
     if options.console_client_id and AuthKind.OIDC not in options.auth:
         raise OptionError("console_client_id needs auth=oidc: leave it out")
+    if options.console_files is None and (options.console_domain or options.console_web_acl):
+        name = "console_domain" if options.console_domain else "a web ACL of the scope CLOUDFRONT"
+        raise OptionError(f"{name} is for the console: add auth=cognito, oidc or api_key, and run `make setup`")
 
 
 def _check_policy(options: Options) -> None:
@@ -278,6 +281,9 @@ def _check_engines(options: Options) -> None:
             raise OptionError("the engine milvus needs milvus_address, such as milvus.example.com:19530")
         if engine.problem:
             raise OptionError(f"the engine {engine.config['type']} cannot be deployed: {engine.problem}")
+    has_engine = options.engines or options.query.retrieval_engine_config
+    if has_engine and (problem := creation_problem(options.query, options.retriever_tool)):
+        raise OptionError(f"the engine cannot be created: {problem}")
 
 
 def _check_retriever_tool(tool: RetrieverToolSettings, target: Target) -> None:

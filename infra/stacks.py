@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.access_options import groups_of_people, tenant_prefixes
-from infra.alarms import choose_topic
+from infra.alarms import add_budget, choose_topic
 from infra.constructs.console import Console
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.functions import (
@@ -51,6 +51,7 @@ class StorageStack(Stack):
         # Created last: a protected table could not be rolled back with a first deployment that fails.
         self.registry.node.add_dependency(self.changes, self.documents, self.snapshot)
         self.alarm_topic = choose_topic(self, options)
+        add_budget(self, options)
         CfnOutput(self, "DocumentsBucketName", value=self.documents.bucket.bucket_name)
         CfnOutput(self, "IngestionQueueUrl", value=self.changes.events.queue.queue_url)
         CfnOutput(self, "DeadLetterQueueUrl", value=self.changes.dead_letters.queue.queue_url)
@@ -200,11 +201,11 @@ class ApiStack(Stack):
             )
             if pool is not None:
                 pool.add_callback(console.url)
-            CfnOutput(self, "ConsoleUrl", value=console.url)
+            _output_address(self, "Console", console.url, console.domain_target)
         watched = functions if authorizer is None else {**functions, "authorizer": authorizer}
         graphs = api_graphs(first.stage, watched, options)
         add_dashboard(self, "ApiDashboard", name=f"{options.prefix}-api-{self.region}", graphs=graphs)
-        CfnOutput(self, "ApiUrl", value=first.url)
+        _output_address(self, "Api", first.url, first.domain_target)
         for api in others:
             CfnOutput(self, f"{api.node.id}ApiUrl", value=api.url)
         if issuer is not None:
@@ -223,6 +224,13 @@ class ApiStack(Stack):
             names = ", ".join(f'"{key}": "{name}"' for name, key in keys.items())
             for function in functions.values():
                 function.add_environment("API_KEYS", f"{{{names}}}")
+
+
+def _output_address(scope: Construct, name: str, url: str, domain_target: str | None) -> None:
+    """Output an address, and where the deployer's own domain must refer to."""
+    CfnOutput(scope, f"{name}Url", value=url)
+    if domain_target is not None:
+        CfnOutput(scope, f"{name}DomainTarget", value=domain_target)
 
 
 def _check_open_access(
@@ -244,7 +252,7 @@ def _user_pool(scope: Construct, options: Options) -> UserPool | None:
     if AuthKind.COGNITO not in options.auth:
         return None
     groups = [] if options.policy is None else groups_of_people(options.policy)
-    return UserPool(scope, "People", callback_urls=options.callback_urls, groups=groups)
+    return UserPool(scope, "People", options=options, groups=groups)
 
 
 def _issuer(scope: Construct, options: Options, discovery: Discovery) -> Issuer | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aws_cdk import Aws, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_logs as logs
@@ -39,10 +40,16 @@ READ_TIMEOUT: Final = Duration.seconds(60)
 
 ACCEPTED: Final = {
     "CFR1": "People may sign in from everywhere",
-    "CFR2": "A web ACL costs more than everything else in an idle stack; callers are authenticated and throttled",
+    "CFR2": "Callers are authenticated and throttled; the deployer adds a web ACL, which is billed, with web_acls",
     "CFR3": "The API and its functions log what is asked; the files are the same for everybody",
     "CFR4": "The certificate is CloudFront's own, with which no other minimum of TLS can be chosen",
 }
+
+CACHED_ERRORS: Final = (400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504)
+"""Errors that CloudFront keeps for ten seconds by default, also those of requests that it does not cache.
+
+Source: CloudFront developer guide, HTTP status codes that CloudFront caches.
+"""
 
 
 class Console(Construct):
@@ -54,6 +61,7 @@ class Console(Construct):
         files: Folder of the built files.
 
     Attributes:
+        domain_target: Where the deployer's own domain must refer to; None without one.
         url: Its address, with a slash at the end.
     """
 
@@ -79,14 +87,20 @@ class Console(Construct):
             removal_policy=RemovalPolicy.DESTROY,  # a deployment writes them again
         )
         acknowledge(bucket, "S1", "Only CloudFront reads the files, which are the same for everybody")
-        distribution = self._distribution(bucket, api, page_policy(documents, signs_in))
-        self.url = f"https://{distribution.distribution_domain_name}/"
+        distribution = self._distribution(bucket, api, page_policy(documents, signs_in), options)
+        self.url = f"https://{options.console_domain or distribution.distribution_domain_name}/"
+        self.domain_target = distribution.distribution_domain_name if options.console_domain else None
         self._deploy(bucket, distribution, files, _settings(api, signs_in, options))
 
-    def _distribution(self, bucket: s3.Bucket, api: RetrievalApi, policy: str) -> cloudfront.Distribution:
+    def _distribution(
+        self, bucket: s3.Bucket, api: RetrievalApi, policy: str, options: Options
+    ) -> cloudfront.Distribution:
+        # All Regions of an account share these names. A change renames the resource in place.
+        name = f"{Stack.of(self).stack_name}-{Aws.REGION}"
         headers = cloudfront.ResponseHeadersPolicy(
             self,
             "Headers",
+            response_headers_policy_name=name,
             security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
                 content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(
                     content_security_policy=policy, override=True
@@ -121,20 +135,40 @@ class Console(Construct):
         distribution = cloudfront.Distribution(
             self,
             "Distribution",
-            additional_behaviors={pattern: to_api for path in API_PATHS for pattern in (path, f"{path}/*")},
+            # One pattern for each: CloudFront's plan Pro takes ten behaviors.
+            additional_behaviors={f"{path}*": to_api for path in API_PATHS},
             comment=f"{Stack.of(self).stack_name}: console",
             default_behavior=cloudfront.BehaviorOptions(
                 cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
-                origin=origins.S3BucketOrigin.with_origin_access_control(bucket),
+                origin=origins.S3BucketOrigin.with_origin_access_control(
+                    bucket,
+                    origin_access_control=cloudfront.S3OriginAccessControl(
+                        self, "AccessControl", origin_access_control_name=name
+                    ),
+                ),
                 response_headers_policy=headers,
                 viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
             ),
             default_root_object="index.html",
+            error_responses=[
+                cloudfront.ErrorResponse(http_status=status, ttl=Duration.seconds(0)) for status in CACHED_ERRORS
+            ],
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
+            web_acl_id=options.console_web_acl,
+            **self._domain(options),
         )
         for rule, reason in ACCEPTED.items():
             acknowledge(distribution, rule, reason)
         return distribution
+
+    def _domain(self, options: Options) -> dict[str, Any]:
+        if not (options.console_domain and options.console_certificate):
+            return {}
+        return {
+            "certificate": acm.Certificate.from_certificate_arn(self, "Certificate", options.console_certificate),
+            "domain_names": [options.console_domain],
+            "minimum_protocol_version": cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
+        }
 
     def _deploy(
         self, bucket: s3.Bucket, distribution: cloudfront.Distribution, files: Path, settings: dict[str, Any]

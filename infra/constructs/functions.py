@@ -3,7 +3,7 @@
 import math
 from typing import Final
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import Annotations, ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -43,6 +43,9 @@ API_MEMORY_MB: Final = 1024
 
 COLD_START_SECONDS: Final = 5
 """Time that a first request may take in addition to its search."""
+
+UNRESERVED: Final = 100
+"""Concurrent executions of an account that no function can reserve. Source: Lambda quotas, concurrent executions."""
 
 WEB_ADAPTER: Final = "arn:aws:lambda:{region}:753240598075:layer:LambdaAdapterLayerArm64:30"
 """Version 1.1.0. Source: Lambda Web Adapter, README, Zip packages."""
@@ -122,6 +125,13 @@ def answers_function(
             # Source: service authorization reference, Converse and ConverseStream.
             grant_model(function, model, ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"))
     watch_service(own, service="answers", options=options, searches=True, answers=True)
+    if options.answers_concurrency:
+        Annotations.of(function).add_warning_v2(
+            "ragstack:concurrency",
+            f"answers_concurrency={options.answers_concurrency} needs a quota of at least"
+            f" {options.answers_concurrency + UNRESERVED} concurrent executions, and new accounts have 10. With less,"
+            " the deployment fails: request a higher quota of AWS Lambda first, or leave answers_concurrency out",
+        )
     if answers.answer_guardrail:
         guardrail = answers.answer_guardrail.rpartition(":")[0]
         named = Stack.of(scope).format_arn(service="bedrock", resource="guardrail", resource_name=guardrail)

@@ -29,6 +29,7 @@ from ragstack_common.settings.base import Settings
 
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
 LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
+AUDIT_RETENTION: Final = logs.RetentionDays.ONE_YEAR
 
 DEPLOYED_ACCESS_FILE: Final = f"/var/task/{ACCESS_FILE}"
 """Source: Lambda developer guide, deployment packages: a function's code is in /var/task."""
@@ -72,7 +73,7 @@ class PythonFunction(Construct):
         reserved_concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        log_group = logs.LogGroup(self, "Logs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
+        log_group = new_log_group(self, "Logs", options)
         # Lambda's own managed policy would allow every log group of the account.
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         log_group.grant_write(role)
@@ -132,6 +133,17 @@ class PythonFunction(Construct):
                 resources=["*"],
             )
         )
+
+
+def new_log_group(scope: Construct, construct_id: str, options: Options) -> logs.LogGroup:
+    """Create a log group. A deployment that records reads keeps it longer, and when its stack is deleted."""
+    is_audit = options.access_settings.audit_reads
+    return logs.LogGroup(
+        scope,
+        construct_id,
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if is_audit else RemovalPolicy.DESTROY,
+        retention=AUDIT_RETENTION if is_audit else LOG_RETENTION,
+    )
 
 
 def _shared_layers(stack: Stack, options: Options, *, with_engines: bool) -> list[lambda_.LayerVersion]:

@@ -4,17 +4,18 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import Aws, Duration
 from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
+from aws_cdk import aws_wafv2 as wafv2
 from constructs import Construct
 
 from infra.access_options import DEFAULT_KEY
 from infra.acknowledgements import acknowledge
 from infra.alarms import FAILURES, PERIOD, raise_alarm
-from infra.constructs.python_function import LOG_RETENTION
+from infra.constructs.python_function import new_log_group
 from infra.context_values import ApiLogging
 from infra.options import Options
 from infra.target import Target
@@ -25,11 +26,34 @@ STAGE_NAME: Final = "prod"
 
 ACCEPTED: Final = {
     "APIG2": "The functions check requests against their models, and say what is wrong with them",
-    "APIG3": "A web ACL costs more than everything else in an idle stack; callers are authenticated and throttled",
+    "APIG3": "Callers are authenticated and throttled; the deployer adds a web ACL, which is billed, with web_acls",
     "COG4": "Programs sign their requests or hold a key; a function verifies the tokens of people, of any issuer",
 }
 AUTHORIZED_FOR: Final = Duration.minutes(1)
 """How long API Gateway caches that a token is valid. The functions check its expiry with every request."""
+
+AUTHORIZATION: Final = r"^[Bb][Ee][Aa][Rr][Ee][Rr] +[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+ *$"
+"""The header with a token that may be valid: three parts of Base64url. API Gateway answers others with 401 itself.
+
+Source: RFC 6750, section 2.1; RFC 7515, section 3.1.
+"""
+
+LOGGED: Final = {
+    "requestId": "$context.requestId",
+    "requestTime": "$context.requestTime",
+    "route": "$context.httpMethod $context.resourcePath",
+    "status": "$context.status",
+    "milliseconds": "$context.responseLatency",
+    "bytes": "$context.responseLength",
+    "sourceIp": "$context.identity.sourceIp",
+    "person": "$context.authorizer.principalId",
+    "apiKeyId": "$context.identity.apiKeyId",
+    "role": "$context.identity.userArn",
+}
+"""A line of the access log: who called which route, and what came of it. Parameters and bodies are not in it.
+
+Source: API Gateway developer guide, variables for access logging.
+"""
 
 _OUR_ERROR: Final = json.dumps(
     {
@@ -69,7 +93,8 @@ class RetrievalApi(Construct):
         authorizer: The function that verifies tokens, for the kinds with tokens.
 
     Attributes:
-        url: Base URL of the stage, without a slash at its end.
+        url: Base URL, without a slash at its end.
+        domain_target: Where the deployer's own domain must refer to; None without one.
         key_ids: Ids of the API keys by their names, where callers need one.
     """
 
@@ -106,7 +131,13 @@ class RetrievalApi(Construct):
             if is_public and kind is AuthKind.IAM:
                 acknowledge(method, "APIG4", "The route is for everybody, and answers without data")
         self.stage = api.deployment_stage
-        self.url = _url(api, options)
+        self.url, self.domain_target = _url(api, options), None
+        if is_first and options.api_domain:
+            self.url, self.domain_target = f"https://{options.api_domain}", self._map_domain(api, options)
+        if options.api_web_acl:
+            wafv2.CfnWebACLAssociation(
+                self, "WebAcl", resource_arn=self.stage.stage_arn, web_acl_arn=options.api_web_acl
+            )
         if kind in TOKEN_KINDS:
             challenge = f'Bearer resource_metadata="{self.url}{ROUTES["mcp_metadata"].path}"'
             _add_error(api, "UNAUTHORIZED", {"WWW-Authenticate": f"'{challenge}'"})
@@ -119,7 +150,7 @@ class RetrievalApi(Construct):
     def _rest_api(self, options: Options, kind: AuthKind, name: str) -> apigateway.RestApi:
         requests_per_second = options.api_requests_per_second
         questions_per_second = min(options.ask_requests_per_second, requests_per_second)
-        logging = {} if options.api_logging is ApiLogging.OFF else self._logging()
+        logging = {} if options.api_logging is ApiLogging.OFF else self._logging(options)
         api = apigateway.RestApi(
             self,
             "Api",
@@ -161,6 +192,22 @@ class RetrievalApi(Construct):
             acknowledge(api, "APIG4", "Callers need an API key or a token, unless only this machine reaches the target")
         return api
 
+    def _map_domain(self, api: apigateway.RestApi, options: Options) -> str:
+        """Map the whole domain to the stage: with a base path, the functions would get another path."""
+        assert options.api_domain is not None
+        assert options.api_certificate is not None
+        certificate = acm.Certificate.from_certificate_arn(self, "Certificate", options.api_certificate)
+        domain = apigateway.DomainName(
+            self,
+            "Domain",
+            certificate=certificate,
+            domain_name=options.api_domain,
+            endpoint_type=apigateway.EndpointType.REGIONAL,
+            mapping=api,
+            security_policy=apigateway.SecurityPolicy.TLS_1_2,
+        )
+        return domain.domain_name_alias_domain_name
+
     def _watch(self, api: apigateway.RestApi) -> None:
         raise_alarm(
             self,
@@ -187,21 +234,11 @@ class RetrievalApi(Construct):
             ),
         )
 
-    def _logging(self) -> dict[str, Any]:
-        access_logs = logs.LogGroup(self, "AccessLogs", removal_policy=RemovalPolicy.DESTROY, retention=LOG_RETENTION)
+    def _logging(self, options: Options) -> dict[str, Any]:
+        access_logs = new_log_group(self, "AccessLogs", options)
         return {
             "access_log_destination": apigateway.LogGroupLogDestination(access_logs),
-            "access_log_format": apigateway.AccessLogFormat.json_with_standard_fields(
-                caller=True,
-                http_method=True,
-                ip=True,
-                protocol=True,
-                request_time=True,
-                resource_path=True,
-                response_length=True,
-                status=True,
-                user=True,
-            ),
+            "access_log_format": apigateway.AccessLogFormat.custom(json.dumps(LOGGED)),
             "logging_level": apigateway.MethodLoggingLevel.ERROR,
         }
 
@@ -251,7 +288,11 @@ def _method_options(scope: Construct, kind: AuthKind, authorizer: lambda_.Functi
         assert authorizer is not None, "kinds with tokens have an authorizer"
         return {
             "authorizer": apigateway.TokenAuthorizer(
-                scope, "Authorizer", handler=authorizer, results_cache_ttl=AUTHORIZED_FOR
+                scope,
+                "Authorizer",
+                handler=authorizer,
+                results_cache_ttl=AUTHORIZED_FOR,
+                validation_regex=AUTHORIZATION,
             )
         }
     if kind is AuthKind.IAM:

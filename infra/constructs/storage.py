@@ -40,15 +40,6 @@ MAX_BUCKET_NAME: Final = 63
 ENOUGH_FOR_KEYS: Final = 70
 """Characters of a key, folders included, that are not worth a warning. The default prefix leaves 75."""
 
-UPLOADS_OF_THE_CONSOLE: Final = s3.CorsRule(
-    allowed_headers=["content-type", "if-none-match"],
-    allowed_methods=[s3.HttpMethods.POST, s3.HttpMethods.PUT],
-    allowed_origins=["https://*.cloudfront.net"],
-    max_age=3000,
-)
-"""A page can upload what the API signed for it, and read the response. The console's own address is known after the
-bucket, whose stack is deployed first. A form needs no header that a browser would ask for."""
-
 READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
 LIST: Final = ("dynamodb:Query",)
 SCAN: Final = ("dynamodb:Scan",)
@@ -118,7 +109,7 @@ class DocumentsBucket(Construct):
                 )
             ],
             removal_policy=removal_policy,
-            cors=[UPLOADS_OF_THE_CONSOLE] if options.console_files else None,
+            cors=[_uploads_of_the_console(options.console_domain)] if options.console_files else None,
             server_access_logs_bucket=access_logs,
             versioned=True,
         )
@@ -142,6 +133,20 @@ class DocumentsBucket(Construct):
                 f"The keys of documents can have {room} characters, because Bedrock accepts {MAX_URI_CHARACTERS} of a"
                 f" URI and {reason}: choose a shorter prefix or bucket for longer keys",
             )
+
+
+def _uploads_of_the_console(domain: str | None) -> s3.CorsRule:
+    """Let a page upload what the API signed for it, and read the response.
+
+    Without a domain of the deployer, the console's own address is known after the bucket, whose stack is deployed
+    first. A form needs no header that a browser would ask for.
+    """
+    return s3.CorsRule(
+        allowed_headers=["content-type", "if-none-match"],
+        allowed_methods=[s3.HttpMethods.POST, s3.HttpMethods.PUT],
+        allowed_origins=[f"https://{domain or '*.cloudfront.net'}"],
+        max_age=3000,
+    )
 
 
 def _announce_changes(bucket: s3.CfnBucket, changes: DocumentQueue) -> None:

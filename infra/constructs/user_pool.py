@@ -1,6 +1,6 @@
 """A user pool of Amazon Cognito: people, their groups, and the page on which they sign in."""
 
-import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,13 +9,41 @@ from aws_cdk import Aws, Duration, Fn, RemovalPolicy
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
+from infra.access_options import Mfa
 from infra.acknowledgements import acknowledge
+from infra.constructs.inline_resource import inline_resource
+from infra.options import Options
 
 ACCEPTED: Final = {
-    "COG2": "People choose whether they use a second factor; docs/CONFIGURATION.md says how to require one",
+    "COG2": "The deployer decides with mfa=required, because every person then needs an authenticator app",
     "COG3": "Threat protection needs the plan Plus, which costs more than the rest of an idle stack",
     "COG8": "The same",
 }
+
+_CREATE_GROUPS: Final = """\
+import json
+import boto3
+import cfnresponse
+
+def handler(event, context):
+    properties = event["ResourceProperties"]
+    status, reason = cfnresponse.SUCCESS, None
+    if event["RequestType"] != "Delete":
+        try:
+            client = boto3.client("cognito-idp")
+            for name in json.loads(properties["Groups"]):
+                try:
+                    client.create_group(UserPoolId=properties["Pool"], GroupName=name)
+                except client.exceptions.GroupExistsException:
+                    pass
+        except Exception as error:
+            status, reason = cfnresponse.FAILED, f"The groups cannot be created: {error}"
+    cfnresponse.send(event, context, status, {}, "groups", reason=reason)
+"""
+"""It removes no group, because the memberships would be lost with it."""
+
+GROUPS_SECONDS: Final = 300
+"""Enough for thousands of groups. Source: quotas of Amazon Cognito, about 25 changes of groups a second."""
 
 
 @dataclass(frozen=True)
@@ -36,45 +64,24 @@ class Issuer:
 
 
 class UserPool(Construct):
-    """People invited by an administrator. Kept when the stack is deleted.
+    """People invited by an administrator, or an existing pool. Kept when the stack is deleted.
+
+    Args:
+        groups: The groups that must exist; others stay.
 
     Attributes:
         issuer: The pool as an issuer of tokens.
     """
 
-    def __init__(
-        self, scope: Construct, construct_id: str, *, callback_urls: Sequence[str], groups: Sequence[str]
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, options: Options, groups: Sequence[str]) -> None:
         super().__init__(scope, construct_id)
-        pool = cognito.UserPool(
-            self,
-            "Pool",
-            account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
-            deletion_protection=True,
-            feature_plan=cognito.FeaturePlan.ESSENTIALS,
-            keep_original=cognito.KeepOriginalAttrs(email=True),
-            mfa=cognito.Mfa.OPTIONAL,
-            mfa_second_factor=cognito.MfaSecondFactor(otp=True, sms=False),
-            password_policy=cognito.PasswordPolicy(
-                min_length=12,
-                require_digits=True,
-                require_lowercase=True,
-                require_symbols=True,
-                require_uppercase=True,
-                temp_password_validity=Duration.days(3),
-            ),
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
-            self_sign_up_enabled=False,
-            sign_in_aliases=cognito.SignInAliases(email=True),
-            sign_in_case_sensitive=False,
-            standard_attributes=cognito.StandardAttributes(email=cognito.StandardAttribute(required=True)),
+        pool = (
+            cognito.UserPool.from_user_pool_id(self, "Adopted", options.user_pool)
+            if options.user_pool
+            else self._new_pool(options)
         )
-        for rule, reason in ACCEPTED.items():
-            acknowledge(pool, rule, reason)
-        for name in groups:
-            # Names may have characters that ids lack.
-            digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-            cognito.UserPoolGroup(self, f"Group{digest}", group_name=name, user_pool=pool)
+        if groups:
+            self._create_groups(pool, groups)
         # Prefixes are unique in a Region, among all accounts: the id of the stack is.
         prefix = f"ragstack-{Fn.select(2, Fn.split('/', Aws.STACK_ID))}"
         domain = pool.add_domain("Domain", cognito_domain=cognito.CognitoDomainOptions(domain_prefix=prefix))
@@ -87,7 +94,7 @@ class UserPool(Construct):
             generate_secret=False,
             id_token_validity=Duration.hours(1),
             o_auth=cognito.OAuthSettings(
-                callback_urls=[*callback_urls],
+                callback_urls=[*options.callback_urls],
                 flows=cognito.OAuthFlows(authorization_code_grant=True),
                 scopes=[cognito.OAuthScope.OPENID, cognito.OAuthScope.EMAIL, cognito.OAuthScope.PROFILE],
             ),
@@ -95,8 +102,11 @@ class UserPool(Construct):
             refresh_token_validity=Duration.days(7),
             supported_identity_providers=[cognito.UserPoolClientIdentityProvider.COGNITO],
         )
-        self._callback_urls = callback_urls
-        self.issuer = Issuer(pool.user_pool_provider_url, client.user_pool_client_id, domain.base_url())
+        self._callback_urls = options.callback_urls
+        url = f"https://cognito-idp.{Aws.REGION}.{Aws.URL_SUFFIX}/{pool.user_pool_id}"
+        if isinstance(pool, cognito.UserPool):
+            url = pool.user_pool_provider_url
+        self.issuer = Issuer(url, client.user_pool_client_id, domain.base_url())
 
     def add_callback(self, url: str) -> None:
         """Allow the sign-in and sign-out pages to redirect to a URL.
@@ -107,3 +117,51 @@ class UserPool(Construct):
         assert isinstance(resource, cognito.CfnUserPoolClient), "a client's default child is its resource"
         resource.callback_ur_ls = [*self._callback_urls, url]
         resource.logout_ur_ls = [url]
+
+    def _new_pool(self, options: Options) -> cognito.UserPool:
+        is_required = options.mfa is Mfa.REQUIRED
+        sender = options.email_sender
+        pool = cognito.UserPool(
+            self,
+            "Pool",
+            account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
+            deletion_protection=True,
+            email=None
+            if sender is None
+            else cognito.UserPoolEmail.with_ses(
+                from_email=sender, ses_region=Aws.REGION, ses_verified_domain=sender.rpartition("@")[2]
+            ),
+            feature_plan=cognito.FeaturePlan.ESSENTIALS,
+            keep_original=cognito.KeepOriginalAttrs(email=True),
+            mfa=cognito.Mfa.REQUIRED if is_required else cognito.Mfa.OFF,
+            mfa_second_factor=cognito.MfaSecondFactor(otp=True, sms=False) if is_required else None,
+            password_policy=cognito.PasswordPolicy(
+                min_length=12,
+                require_digits=True,
+                require_lowercase=True,
+                require_symbols=True,
+                require_uppercase=True,
+                temp_password_validity=Duration.days(3),
+            ),
+            # Also kept when a first deployment fails: the rollback could not delete a protected pool, and would fail.
+            removal_policy=RemovalPolicy.RETAIN,
+            self_sign_up_enabled=False,
+            sign_in_aliases=cognito.SignInAliases(email=True),
+            sign_in_case_sensitive=False,
+            standard_attributes=cognito.StandardAttributes(email=cognito.StandardAttribute(required=True)),
+        )
+        for rule, reason in ACCEPTED.items():
+            acknowledge(pool, rule, reason)
+        return pool
+
+    def _create_groups(self, pool: cognito.IUserPool, groups: Sequence[str]) -> None:
+        created, role = inline_resource(
+            self,
+            "Groups",
+            code=_CREATE_GROUPS,
+            description="Creates the groups of the access file",
+            properties={"Pool": pool.user_pool_id, "Groups": json.dumps([*groups])},
+            timeout_seconds=GROUPS_SECONDS,
+            type_name="UserPoolGroups",
+        )
+        created.node.add_dependency(pool.grant(role, "cognito-idp:CreateGroup"))

@@ -1,10 +1,11 @@
 """Audit events: who was refused what, who changed a rule, and who looked at another caller's view.
 
 An event has no text of a question or a document. It is a line of the structured log, and an event on the bus if the
-deployment names one.
+deployment names one. Which documents each caller saw is recorded if the deployer chose so, and in the log alone:
+otherwise every search would wait for the bus.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeAlias
 
 from ragstack_common.access.callers import Caller
@@ -17,6 +18,8 @@ AUDIT: Final = "audit"
 
 AuditSink: TypeAlias = Callable[[dict[str, Any]], None]
 """Receives events in addition to the log."""
+
+ReadKind: TypeAlias = Literal["searched", "opened"]
 
 
 def record(
@@ -42,3 +45,9 @@ def record(
     LOGGER.info("audit: %s", kind, extra={AUDIT: event})
     if sink is not None:
         sink(event)
+
+
+def record_read(kind: ReadKind, caller: Caller, uris: Iterable[str]) -> None:
+    """Write which documents a caller saw, in the order in which they were found, without their text."""
+    event = {"kind": kind, "caller": caller.name, "documents": [*dict.fromkeys(uris)]}
+    LOGGER.info("audit: %s", kind, extra={AUDIT: event})

@@ -1,11 +1,11 @@
 """The guard of a process: it applies the rules in effect to each request and to each result."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from threading import Lock
 from typing import Any, Final, NamedTuple, Self
 
-from ragstack_common.access.audit import AuditSink, record
+from ragstack_common.access.audit import AuditSink, ReadKind, record, record_read
 from ragstack_common.access.audit_bus import audit_sink
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
@@ -49,15 +49,22 @@ class Guard:
     """Applies the rules in effect. Each method raises RegistryError if the table cannot be read.
 
     Without an access file, everything is allowed, and the table must have neither changes of rules nor labels. The
-    *loaded_rules* are those that were read last; None before the first time.
+    *loaded_rules* are those that were read last; None before the first time. With *audits_reads*, it records which
+    documents each caller saw.
     """
 
     def __init__(
-        self, policy: AccessPolicy | None = None, table: AccessTable | None = None, sink: AuditSink | None = None
+        self,
+        policy: AccessPolicy | None = None,
+        table: AccessTable | None = None,
+        sink: AuditSink | None = None,
+        *,
+        audits_reads: bool = False,
     ) -> None:
         self.policy = policy
         self._table = table
         self._sink = sink
+        self._audits_reads = audits_reads
         self._lock = Lock()
         self._unchecked = table if policy is None else None
         self.loaded_rules: AccessRules | None = (
@@ -68,13 +75,14 @@ class Guard:
     def from_env(cls, env: Mapping[str, str]) -> Self:
         """Build the guard that the environment describes; raises ConfigurationError."""
         policy, settings = policy_from_env(env), AccessSettings.from_env(env)
-        sink = audit_sink(settings)
+        sink, audits_reads = audit_sink(settings), settings.audit_reads
         if settings.registry_table is None or (policy is None and {*settings.api_auth} == {AuthKind.NONE}):
             # An API without authentication has no callers to tell apart.
-            return cls(policy, sink=sink)
+            return cls(policy, sink=sink, audits_reads=audits_reads)
         from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - not every process has a table
 
-        return cls(policy, AccessTable(dynamodb_client(), settings.registry_table), sink)
+        table = AccessTable(dynamodb_client(), settings.registry_table)
+        return cls(policy, table, sink, audits_reads=audits_reads)
 
     def known_rules(self) -> AccessRules:
         """Return the rules as they were read last, for searches; :meth:`check` compares results with newer ones."""
@@ -143,6 +151,11 @@ class Guard:
     def hide(self, caller: Caller, right: Right, uri: str, decision: Decision) -> None:
         """Write the audit event of a document that a caller named and does not see, or that does not exist."""
         record("refused", caller, right=right, resource=uri, rule=decision.rule, sink=self._sink)
+
+    def saw(self, kind: ReadKind, caller: Caller, uris: Iterable[str]) -> None:
+        """Write the audit event of documents that a caller saw, if the deployment records them."""
+        if self._audits_reads:
+            record_read(kind, caller, uris)
 
     def view_as(self, caller: Caller, uri: str, viewer: str) -> None:
         """Write the audit event of a caller who looks at what another one sees of a document."""

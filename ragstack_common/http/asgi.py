@@ -392,10 +392,11 @@ def _written_by_adapter(request: Request, header: str) -> Mapping[str, Any]:
 
 
 def _base_url(request: Request, *, is_behind_gateway: bool) -> str:
-    """Return the URL of the API that received the request, with its stage."""
+    """Return the URL of the API that received the request; API Gateway's own domains have the stage in it."""
     context = _written_by_adapter(request, _CONTEXT) if is_behind_gateway else {}
     if domain := context.get("domainName"):
-        return f"https://{domain}/{context.get('stage', '')}".rstrip("/")
+        stage = context.get("stage", "") if ".execute-api." in domain else ""
+        return f"https://{domain}/{stage}".rstrip("/")
     return str(request.base_url).rstrip("/")
 
 

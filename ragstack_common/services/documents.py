@@ -281,7 +281,7 @@ class Documents:
         return to_detail(DocumentNow(record, self._bucket.observe(self._key(record))))
 
     def seen(self, caller: Caller, uri: str) -> SeenDocument:
-        """Return which version of a document the caller may read.
+        """Return which version of a document the caller may read, and record that they do.
 
         Raises:
             DocumentNotFoundError: The registry does not know it, the caller does not see it, or it is deleted.
@@ -298,6 +298,7 @@ class Documents:
         observed = record.observed
         if observed.etag is None:
             raise DocumentNotFoundError(f"The document {record.id} was deleted")
+        self._guard.saw("opened", caller, [record.uri])
         failure = redacted(record.reason or "") if record.status is Status.FAILED else None
         has_words = record.is_converted and observed.conversion is not None and observed.conversion.has_words
         return SeenDocument(self._key(record), observed.etag, observed.size, failure, record.is_converted, has_words)

@@ -98,23 +98,34 @@ def make_engine(
     return MultiSliceBackend(create_retrieval_backend(config), **slices)
 
 
-def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str, Any]) -> Any:
-    """Add vector store, index and tenants to every part of a configuration that searches the function's knowledge base.
+def check_engine(settings: QuerySettings) -> None:
+    """Check that the engine can be created, without calling any service; raises as :func:`make_engine`."""
+    make_engine(settings, NO_METRICS)
 
-    The store of another knowledge base is unknown unless the configuration names it.
+
+def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str, Any]) -> Any:
+    """Add id, store, index and tenants to every part of a configuration that searches the function's knowledge base.
+
+    A part that names no knowledge base searches that one. The store of another is unknown unless the configuration
+    names it.
     """
     if isinstance(config, list):
         return [_with_own_store(part, settings, own_store) for part in config]
     if not isinstance(config, dict):
         return config
-    parts = {name: _with_own_store(part, settings, own_store) for name, part in config.items()}
+    # A reranker can have the name of the engine.
+    parts = {
+        name: part if name == "reranker" else _with_own_store(part, settings, own_store)
+        for name, part in config.items()
+    }
     if parts.get("type") != BEDROCK_ENGINE:
         return parts
     searched, own = (
         resource_id(str(name))
         for name in (parts.get("knowledge_base_id", settings.knowledge_base_id), settings.knowledge_base_id)
     )
-    return {**(own_store if searched == own else {"vector_store": OTHER_STORE}), **parts}
+    its_store = own_store if searched == own else {"vector_store": OTHER_STORE}
+    return {"knowledge_base_id": settings.knowledge_base_id, **its_store, **parts}
 
 
 def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
@@ -274,7 +285,9 @@ class QueryService:
             outcome, hidden = await search_as(
                 self._guard, caller, search, lambda found: found.chunks, in_registry=self.is_registered
             )
-        return outcome.without(hidden) if hidden else outcome
+        seen = outcome.without(hidden) if hidden else outcome
+        self._guard.saw("searched", caller, (chunk.source for chunk in seen.chunks))
+        return seen
 
     async def _searched(self, request: RetrieveRequest, scope: Scope, *, deep: bool = False) -> SearchOutcome:
         corpus, note = request.corpus_filter, None

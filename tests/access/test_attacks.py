@@ -118,6 +118,20 @@ class TestIdentity:
 
         assert metadata.json()["resource"] == "http://api/mcp"
 
+    @pytest.mark.parametrize(
+        ("domain", "resource"),
+        [
+            ("a1.execute-api.eu-west-1.amazonaws.com", "https://a1.execute-api.eu-west-1.amazonaws.com/prod/mcp"),
+            ("api.example.com", "https://api.example.com/mcp"),
+        ],
+    )
+    def test_the_resource_is_where_the_client_reached_it(self, world: World, domain: str, resource: str) -> None:
+        adapter = ("x-amzn-request-context", json.dumps({"domainName": domain, "stage": "prod"}))
+
+        metadata = request(world, "GET", "/.well-known/oauth-protected-resource", [adapter], is_behind_gateway=True)
+
+        assert metadata.json()["resource"] == resource
+
     @pytest.mark.parametrize("place", ["access_token", "token", "authorization", "claims"])
     def test_tokens_in_query_and_body_do_not_authenticate(self, world: World, place: str) -> None:
         token = json.dumps(claims_of(BOB))

@@ -64,6 +64,24 @@ PEOPLE_ADDED = {
     "oidc_audience": "ragstack,other",
     "access": str(ACCESS),
 }
+AT_THE_EDGE = {
+    "auth": "cognito,iam",
+    "access": str(ACCESS),
+    "alarm_email": "ops@example.com",
+    "api_certificate": "arn:aws:acm:eu-central-1:123456789012:certificate/12345678-1234-1234-1234-123456789012",
+    "api_domain": "api.example.com",
+    "api_logging": "on",
+    "audit_reads": "true",
+    "console_certificate": "arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012",
+    "console_domain": "docs.example.com",
+    "email_sender": "no-reply@example.com",
+    "mfa": "required",
+    "monthly_budget": "250",
+    "web_acls": (
+        "arn:aws:wafv2:us-east-1:123456789012:global/webacl/console/12345678-1234-1234-1234-123456789012,"
+        "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/api/12345678-1234-1234-1234-123456789012"
+    ),
+}
 LOCAL = {**EXISTING, "target": "local", "bedrock_endpoint": "http://127.0.0.1:9999"}
 
 
@@ -80,10 +98,11 @@ class Assembly:
 
     @property
     def violations(self) -> list[dict[str, Any]]:
-        """The findings, without the warning about a missing access file, which most tests do without."""
+        """The findings, without the warnings about what a deployer must know before the first deployment."""
         report = json.loads((self.folder / "validation-report.json").read_text())
         found = [violation for plugin in report["pluginReports"] for violation in plugin["violations"]]
-        return [violation for violation in found if violation["ruleName"] != "Annotation::ragstack:access"]
+        expected = {f"Annotation::ragstack:{name}" for name in ("access", "concurrency")}
+        return [violation for violation in found if violation["ruleName"] not in expected]
 
     def resources(self, kind: str = "") -> dict[str, dict[str, Any]]:
         """Every resource of a type, or of any, by logical id."""
@@ -292,6 +311,12 @@ def with_headers(synthesize: Callable[..., Assembly]) -> Assembly:
 def everything(synthesize: Callable[..., Assembly]) -> Assembly:
     """The stacks with every function and API."""
     return synthesize(**EVERYTHING)
+
+
+@pytest.fixture(scope="session")
+def edge(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The stacks with domains, web ACLs, a second factor, an audit and a budget."""
+    return synthesize(**AT_THE_EDGE)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.access_options import DEFAULT_CALLBACK
+from infra.access_options import DEFAULT_CALLBACKS, MAX_API_KEYS, MAX_CALLBACKS
 from infra.engine import BEDROCK_EMBEDDINGS, EMBEDDINGS, IN_THE_LAYER, EngineConfig
 from infra.options import OptionError, Options
 from infra.target import Target
@@ -31,6 +31,14 @@ def embedded(embedding: str) -> dict[str, str]:
     return reranked("lexical", embedding=embedding)
 
 
+def urls(number: int) -> str:
+    return ",".join(f"https://app.example.com/{index}" for index in range(number))
+
+
+def keys(number: int) -> str:
+    return ",".join(f"key{index}" for index in range(number))
+
+
 def test_nothing_chosen_means_aws_with_iam_and_a_new_knowledge_base() -> None:
     options = Options.from_context({"@aws-cdk/core:checkSecretUsage": True, "aws:cdk:bundling-stacks": ["**"]})
 
@@ -48,7 +56,7 @@ def test_people_and_programs_can_be_combined() -> None:
     assert (options.auth, options.people) == ((AuthKind.IAM, AuthKind.OIDC), AuthKind.OIDC)
     assert options.access_settings.oidc_audience == ("a", "b")
     assert options.access_settings.questions_per_day == 5
-    assert options.callback_urls == (DEFAULT_CALLBACK,)
+    assert options.callback_urls == DEFAULT_CALLBACKS
 
 
 def test_an_issuer_of_this_machine_is_for_the_local_target() -> None:
@@ -124,6 +132,8 @@ def test_a_wrong_name_or_value_in_a_file_of_settings_is_named(tmp_path: Path, te
         Options.from_context({"settings": str(file)})
 
 
+CERTIFICATE = "arn:aws:acm:eu-west-1:123456789012:certificate/0-a"
+WEB_ACL = "arn:aws:wafv2:eu-west-1:123456789012:regional/webacl"
 OIDC = {"oidc_issuer": "https://login.example.com/", "oidc_audience": "ragstack", "access": str(ACCESS)}
 MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collections": "*"}
 
@@ -163,6 +173,39 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             {"ask_requests_per_second": "30"},
             "ask_requests_per_second=30 exceeds api_requests_per_second=20",
         ),
+        (
+            {"auth": "cognito", "access": str(ACCESS), "callback_urls": urls(MAX_CALLBACKS)},
+            "callback_urls names 100 URLs, and 99 are possible",
+        ),
+        ({"auth": "api_key", "access": "none", "api_keys": keys(MAX_API_KEYS + 1)}, "api_keys names 51 keys, and 50"),
+        ({"auth": "oidc", **OIDC, "oidc_issuer": "https://login.example.com/müller"}, "oidc_issuer=https://login.e"),
+        ({"mfa": "required"}, "mfa needs auth=cognito"),
+        ({"auth": "cognito", "access": str(ACCESS), "mfa": "optional"}, "mfa=optional is invalid: it must be off or"),
+        (
+            {"auth": "cognito", "access": str(ACCESS), "mfa": "required", "user_pool": "eu-west-1_aBcDeFgHi"},
+            "mfa is a setting of the pool, and user_pool names one",
+        ),
+        (
+            {"auth": "cognito", "access": "none", "user_pool": "people"},
+            "user_pool=people is invalid: it must be the id",
+        ),
+        (
+            {"auth": "cognito", "access": "none", "email_sender": "ragstack"},
+            "email_sender=ragstack is invalid: it must",
+        ),
+        ({"alarm_email": "ops"}, "alarm_email=ops is invalid: it must be an e-mail address"),
+        ({"alarm_topic": "operations"}, "alarm_topic=operations is invalid: it must be the ARN of an SNS topic"),
+        ({"monthly_budget": "100"}, "monthly_budget needs alarm_email or alarm_topic"),
+        ({"api_domain": "api.example.com"}, "api_domain and api_certificate belong together"),
+        ({"console_domain": "https://a.example.com"}, "console_domain=https://a.example.com is invalid: it must be a"),
+        (
+            {"console_domain": "a.example.com", "console_certificate": CERTIFICATE},
+            "console_certificate=arn:aws:acm:eu-west-1:123456789012:certificate/0-a is invalid: CloudFront needs one",
+        ),
+        ({"web_acls": f"{WEB_ACL}/a/b,{WEB_ACL}/c/d"}, "web_acls names two of the scope REGIONAL"),
+        ({"web_acls": WEB_ACL}, f"web_acls={WEB_ACL} is invalid: it must be ARNs of web ACLs"),
+        ({"web_acls": f"{WEB_ACL}/a/b".replace("regional", "global")}, "a web ACL of the scope CLOUDFRONT is for the"),
+        ({**LOCAL, "api_domain": "a.example.com", "api_certificate": CERTIFICATE}, "api_domain is for target=aws"),
         ({"answers_concurrency": "0"}, "answers_concurrency=0 is invalid: it must be a whole number from 1 to 10,000"),
         ({"audit_bus": "a b"}, "audit_bus=a b is invalid: it must be the name of an event bus"),
         ({"api_auth": "none"}, "context value 'api_auth' is unknown"),
@@ -243,6 +286,22 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
         (
             reranked({"type": "bedrock", "model_arn": "arn:aws:bedrock:us-east-1::foundation-model/a.b"}),
             "the engine reranked cannot be deployed: the reranker bedrock has no option model_arn",
+        ),
+        (
+            {"retrieval_engine_config": '{"reranker": "bedrock"}'},
+            "the engine cannot be created: The backend bedrock cannot be created from this configuration: ",
+        ),
+        (
+            {"retriever_tool_collections": '{"ABCDEFGHIJ": {"rows": 7}}'},
+            "the engine cannot be created: The backend bedrock cannot be created from this configuration: ",
+        ),
+        (
+            {"retrieval_engine_config": '{"max_slices": 0}'},
+            "the engine cannot be created: The backend bedrock cannot be created from this configuration: ",
+        ),
+        (
+            {"retrieval_engine": "cached", "retrieval_engine_config": '{"ttl": 5, "backend": {"type": "bedrock"}}'},
+            "the engine cannot be created: The backend cached cannot be created from this configuration: ",
         ),
         (
             {"retrieval_engine": "reranked", "retrieval_engine_config": '{"reranker": "bedrock"}'},
