@@ -2,7 +2,8 @@
 
 A count changes in the transaction that changes the document, so that the two always agree. Reconciliation counts the
 documents again and repairs counts that differ. A document with an access label is counted twice: among all documents,
-and among those of its label, so that callers see the counts of what they may see.
+and among those of its label, so that callers see the counts of what they may see. Final statuses are counted in the
+same way.
 """
 
 import heapq
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Scalar
 from ragstack_common.registry.reads import query_items
-from ragstack_common.registry.records import Attributes, DocumentRecord
+from ragstack_common.registry.records import FINAL, Attributes, DocumentRecord, Status
 from ragstack_common.registry.table import (
     CATALOGUE,
     DOCUMENT,
@@ -26,6 +27,7 @@ from ragstack_common.registry.table import (
     MAX_KEY_BYTES,
     PARTITION_KEY,
     SORT_KEY,
+    STATUSES,
     Item,
     to_item,
 )
@@ -47,6 +49,9 @@ ALL_DOCUMENTS: Final = ("", "null")
 """The count of all searchable documents."""
 
 COUNT: Final = "documents"
+
+COUNTED_STATUSES: Final = FINAL - {Status.DELETED}
+"""DynamoDB removes the items of deleted documents by itself. Others are few at any time, and change often."""
 
 MAX_COUNTED: Final = 200_000
 """Maximum number of values that are counted again in memory."""
@@ -118,7 +123,9 @@ def count_again(counts: Counter[Place], records: Iterable[DocumentRecord]) -> No
 
 def _places(record: DocumentRecord) -> Iterator[Place]:
     partitions = [CATALOGUE] if record.label is None else [CATALOGUE, label_partition(record.label)]
-    return (Place(each, _sort_key(key, value)) for key, value in record.counted for each in partitions)
+    yield from (Place(each, _sort_key(key, value)) for key, value in record.counted for each in partitions)
+    if record.status in COUNTED_STATUSES:
+        yield Place(STATUSES, record.status)
 
 
 def label_partition(label: str) -> str:
@@ -218,6 +225,11 @@ class Catalogue:
         """Count the searchable documents."""
         return next((facet.documents for facet in self._facets(_DIVIDER) if not facet.key), 0)
 
+    def statuses(self) -> dict[Status, int]:
+        """Count the documents of each final status, except deleted ones."""
+        counts = {Status(name): count for name, count in self._stream(STATUSES)}
+        return {status: count for status, count in counts.items() if count > 0}
+
     def shared_values(self, attributes: Collection[str], most: int, left_out: Collection[str] = ()) -> SharedValues:
         """Read the values that documents share, from which filters are inferred.
 
@@ -252,7 +264,7 @@ class Catalogue:
         """
         if len(right) > MAX_COUNTED:
             return {"differences": 0, "reason": f"There are more than {MAX_COUNTED:,} values: they were not compared"}
-        partitions = {CATALOGUE, *(place.partition for place in right)}
+        partitions = {CATALOGUE, STATUSES, *(place.partition for place in right)}
         found = {Place(each, name): count for each in sorted(partitions) for name, count in self._stream(each)}
         wrong = sorted(place for place in {*right, *found} if right[place] != found.get(place, 0))
         report: dict[str, Any] = {"values": len(right), "differences": 0, "repaired": 0}

@@ -17,6 +17,7 @@ from ragstack_common.core.names import canonical
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.core.uris import key_of_uri
 from ragstack_common.registry.catalogue import count_changes, count_writes
+from ragstack_common.registry.hours import hour_writes
 from ragstack_common.registry.reads import read_items
 from ragstack_common.registry.records import DocumentRecord, Status, record_from_item, record_to_item, unknown_record
 from ragstack_common.registry.table import (
@@ -35,6 +36,7 @@ from ragstack_common.registry.table import (
     REVISION,
     SORT_KEY,
     STATUS,
+    STATUSES,
     URI,
     beginning_in_indexes,
     document_id,
@@ -299,9 +301,10 @@ class DocumentRegistry:
             batch = batches.popleft()
             counts = count_changes((change.before, change.after) for change in batch)
             puts = [_put(change, write) for change in batch]
-            losers = self._transactions.write([*puts, *count_writes(sorted(counts.items()))])
+            hours = hour_writes((change.before, change.after) for change in batch)
+            losers = self._transactions.write([*puts, *count_writes(sorted(counts.items())), *hours])
             lost |= losers
-            if counts and not losers:
+            if not losers and any(place.partition != STATUSES for place in counts):
                 self._counts_changed()
             if losers:
                 # Counts that cancelled out may not do so without the losers: divide the rest again.
@@ -343,7 +346,8 @@ def _batches(changes: Sequence[RecordChange]) -> Iterator[list[RecordChange]]:
     batch: list[RecordChange] = []
     for change in changes:
         together = [*batch, change]
-        writes = len(together) + len(count_changes((each.before, each.after) for each in together))
+        pairs = [(each.before, each.after) for each in together]
+        writes = len(together) + len(count_changes(pairs)) + len([*hour_writes(pairs)])
         if batch and (writes > ACTIONS_PER_TRANSACTION or len(together) > DOCUMENTS_PER_TRANSACTION):
             yield batch
             together = [change]

@@ -6,6 +6,8 @@
     DOCUMENT#<id>                DOCUMENT                  one document
     CATALOGUE                    <attribute><1F><value as JSON>  number of searchable documents with that value
     CATALOGUE#<label>            <attribute><1F><value as JSON>  the same, of one access label
+    CATALOGUE##status            <status>                  number of documents with that final status
+    CATALOGUE##hour              <seconds since 1970>      number of documents indexed, and failed, in that hour
     JOB                          <id of the job>           a reconciliation or a synchronisation, and its report
     JOB#LOCK                     <kind of job>             the job of that kind that is running
     RATE#<operation>             RATE                      when the next call of that operation may start
@@ -70,6 +72,10 @@ LISTED: Final = (
 
 DOCUMENT: Final = "DOCUMENT"
 CATALOGUE: Final = "CATALOGUE"
+STATUSES: Final = f"{CATALOGUE}##status"
+HOURS: Final = f"{CATALOGUE}##hour"
+"""No label begins with a number sign."""
+
 JOB: Final = "JOB"
 RATE: Final = "RATE"
 GATE: Final = "GATE"

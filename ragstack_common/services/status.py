@@ -1,7 +1,6 @@
 """The state of a deployment at a glance, for operators: documents, queues, alarms, jobs and throughput."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -15,8 +14,9 @@ from ragstack_common.core.reporting import failing_as, reaching_the_registry
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.core.times import Time, iso
 from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.hours import HOUR_SECONDS, Hour, read_hours
 from ragstack_common.registry.jobs import MAX_PAGE, RECONCILE, JobStore
-from ragstack_common.registry.records import SEARCHABLE, Status
+from ragstack_common.registry.records import WORKED_ON, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS, to_item
 from ragstack_common.services.jobs import JobAnswer, to_answer
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 HOURS: Final = 24
-HOUR_SECONDS: Final = 3600
 
-MAX_CALLS: Final = 50
+UNFINISHED: Final = (Status.WAITING, *WORKED_ON)
+"""Statuses that are counted one by one."""
+
+MAX_CALLS: Final = 2
 """Limit of calls that count the documents of a status. One reads 1 MB, about 2,000 documents, for 128 read units."""
 
 DEAD_LETTERS: Final = "dead letters"
@@ -61,7 +63,7 @@ class AlarmState(BaseModel, defer_build=True):
 
 
 class HourlyThroughput(BaseModel, defer_build=True):
-    """Documents whose present state was reached in an hour."""
+    """Documents that reached a final state in an hour."""
 
     hour: Time = Field(description="Its beginning")
     indexed: int
@@ -71,13 +73,15 @@ class HourlyThroughput(BaseModel, defer_build=True):
 class StatusReport(BaseModel, defer_build=True):
     """The state of a deployment."""
 
-    documents: dict[str, int] = Field(description="Number of documents by status; statuses without any are left out")
+    documents: dict[str, int] = Field(
+        description="Number of documents by status; deleted documents, and statuses without any, are left out"
+    )
     queues: list[QueueDepth]
     dead_letters: int
     alarms: list[AlarmState] | None = Field(description="Firing ones first; null if they are unknown, and a note why")
     last_reconciliation: JobAnswer | None
     throughput: list[HourlyThroughput] = Field(
-        description=f"The last {HOURS} hours, oldest first. A document counts in the hour of its last change"
+        description=f"The last {HOURS} hours, oldest first. A document counts each time that it is indexed or fails"
     )
     notes: list[str] = Field(description="What is missing, and why")
 
@@ -86,8 +90,8 @@ class StatusReport(BaseModel, defer_build=True):
 class DeploymentStatus:
     """Looks at a deployment.
 
-    A report takes about a dozen calls, and one more for each 2,000 documents: their index is by status and not by time,
-    so the throughput needs all of it. 100,000 documents take 50 calls and 6,400 read units.
+    A report takes about a dozen calls and a few read units, however many documents are indexed. Documents that are
+    worked on are counted one by one, at 128 read units for 2,000.
 
     The *prefix* of the stacks' names is None if it is unknown; queue URLs are by name.
     """
@@ -109,7 +113,7 @@ class DeploymentStatus:
         """
         notes: list[str] = []
         with reaching_the_registry():
-            documents, throughput = self._documents(notes)
+            documents, throughput = self._documents(notes), self._throughput()
             job = self._last_reconciliation()
         with failing_as(ServiceUnavailableError, "The queues could not be read"):
             queues = [read_depth(self.sqs, name, url) for name, url in self.queue_urls.items()]
@@ -124,49 +128,39 @@ class DeploymentStatus:
             notes=notes,
         )
 
-    def _documents(self, notes: list[str]) -> tuple[dict[str, int], list[HourlyThroughput]]:
-        """Count documents by status, and those that reached theirs in each of the last hours."""
-        first = (int(self.clock()) // HOUR_SECONDS - HOURS + 1) * HOUR_SECONDS
-        counts: dict[str, int] = {}
-        hours = {outcome: Counter[int]() for outcome in ("indexed", "failed")}
-        for status in Status:
-            if status is Status.UPLOADED:
-                continue  # never stored
-            count, finished, is_complete = self._of_status(status, first)
+    def _documents(self, notes: list[str]) -> dict[str, int]:
+        """Count the documents of each status; final ones are counted when they change."""
+        counts = Catalogue(self.dynamodb, self.table).statuses()
+        for status in UNFINISHED:
+            count, is_complete = self._of_status(status)
             if not is_complete:
-                notes.append(f"Only {count:,} of the documents that are {status} were looked at")
-                if status is Status.INDEXED:  # one item has the number of all searchable documents
-                    count = Catalogue(self.dynamodb, self.table).documents()
+                notes.append(f"At least {count:,} documents are {status}: only so many were looked at")
             if count:
                 counts[status] = count
-            if status in SEARCHABLE or status is Status.FAILED:
-                hours["failed" if status is Status.FAILED else "indexed"].update(finished)
-        starts = range(first, first + HOURS * HOUR_SECONDS, HOUR_SECONDS)
-        return counts, [
-            HourlyThroughput(hour=iso(start), indexed=hours["indexed"][start], failed=hours["failed"][start])
-            for start in starts
-        ]
+        return {str(status): counts[status] for status in Status if status in counts}
 
-    def _of_status(self, status: Status, since: int) -> tuple[int, Counter[int], bool]:
-        """Return the number of documents of a status, when some of them ended, and whether all were counted."""
-        count, finished = 0, Counter[int]()
+    def _of_status(self, status: Status) -> tuple[int, bool]:
+        """Return the number of documents of a status, and whether all were counted."""
+        count = 0
         pages = self.dynamodb.get_paginator("query").paginate(
             TableName=self.table,
             IndexName=BY_STATUS,
             KeyConditionExpression="#status = :status",
-            FilterExpression="finished_at >= :since",
-            ProjectionExpression="finished_at",
+            Select="COUNT",
             ExpressionAttributeNames={"#status": STATUS},
-            ExpressionAttributeValues=to_item({":status": str(status), ":since": since}),
+            ExpressionAttributeValues=to_item({":status": str(status)}),
         )
         for number, page in enumerate(pages, 1):
-            count += page["ScannedCount"]
-            finished.update(
-                int(float(item["finished_at"]["N"])) // HOUR_SECONDS * HOUR_SECONDS for item in page["Items"]
-            )
+            count += page["Count"]
             if number == MAX_CALLS and "LastEvaluatedKey" in page:
-                return count, finished, False
-        return count, finished, True
+                return count, False
+        return count, True
+
+    def _throughput(self) -> list[HourlyThroughput]:
+        first = (int(self.clock()) // HOUR_SECONDS - HOURS + 1) * HOUR_SECONDS
+        found = read_hours(self.dynamodb, self.table, first)
+        starts = range(first, first + HOURS * HOUR_SECONDS, HOUR_SECONDS)
+        return [HourlyThroughput(hour=iso(start), **found.get(start, Hour())._asdict()) for start in starts]
 
     def _last_reconciliation(self) -> JobAnswer | None:
         jobs = JobStore(self.table, self.dynamodb).page(MAX_PAGE).jobs

@@ -9,11 +9,12 @@ from ragstack_common.registry.catalogue import Catalogue, SharedValues
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.snapshot import SNAPSHOT_MESSAGE, read_if_changed
+from ragstack_common.registry.table import STATUSES
 from tests.ragstack_common.reconciliation.stack import Stack
 
 
-def _spoil(stack: Stack, value: str, count: int | None) -> None:
-    key = {"pk": {"S": "CATALOGUE"}, "sk": {"S": value}}
+def _spoil(stack: Stack, value: str, count: int | None, partition: str = "CATALOGUE") -> None:
+    key = {"pk": {"S": partition}, "sk": {"S": value}}
     if count is None:
         stack.aws.dynamodb.delete_item(TableName=stack.bucket, Key=key)
         return
@@ -33,6 +34,7 @@ def test_wrong_counts_are_repaired_and_reported(stack: Stack) -> None:
     _spoil(stack, 'tags\x1f"one"', None)
     _spoil(stack, 'tags\x1f"two"', -1)
     _spoil(stack, 'gone\x1f"for ever"', 3)
+    _spoil(stack, "INDEXED", 9, STATUSES)
 
     job = stack.reconcile()
     afterwards = stack.reconcile()
@@ -40,19 +42,20 @@ def test_wrong_counts_are_repaired_and_reported(stack: Stack) -> None:
     assert right == {("", None): 2, ("corpus", "x"): 2, ("tags", "one"): 2, ("tags", "two"): 2}
     assert _counts(stack) == right
     assert job.status == "COMPLETE"
-    assert job.report["differences_in_all"] == 4
+    assert job.report["differences_in_all"] == 5
     assert job.report["catalogue"] == {
-        "values": 4,
-        "differences": 4,
-        "repaired": 4,
+        "values": 5,
+        "differences": 5,
+        "repaired": 5,
         "samples": [
             {"value": 'corpus\x1f"x"', "was": 7, "is": 2},
             {"value": 'gone\x1f"for ever"', "was": 3, "is": 0},
             {"value": 'tags\x1f"one"', "was": 0, "is": 2},
             {"value": 'tags\x1f"two"', "was": -1, "is": 2},
+            {"value": "INDEXED", "was": 9, "is": 2},
         ],
     }
-    assert afterwards.report["catalogue"] == {"values": 4, "differences": 0, "repaired": 0}
+    assert afterwards.report["catalogue"] == {"values": 5, "differences": 0, "repaired": 0}
 
 
 def _snapshot(stack: Stack) -> SharedValues | None:

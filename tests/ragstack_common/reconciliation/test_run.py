@@ -157,7 +157,7 @@ def test_a_consistent_stack_has_no_differences(stack: Stack) -> None:
     assert (job.status, job.reason) == ("COMPLETE", None)
     assert job.report["differences"] == {}
     assert job.report["differences_in_all"] == 0
-    assert job.report["catalogue"] == {"values": 4, "differences": 0, "repaired": 0}
+    assert job.report["catalogue"] == {"values": 5, "differences": 0, "repaired": 0}
     assert job.report["compared"] == {"documents": 4, "registry": 4, "bucket": 5, "knowledge_base": 4}
     assert job.report["complete"] is True
     assert stack.take("ingestion") == []

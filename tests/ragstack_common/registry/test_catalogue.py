@@ -14,6 +14,7 @@ from moto.moto_api._internal.models import moto_api_backend
 
 from ragstack_common.registry.catalogue import (
     ALL_DOCUMENTS,
+    COUNTED_STATUSES,
     MAX_COUNTED_PER_DOCUMENT,
     MAX_VALUE_CHARACTERS,
     Catalogue,
@@ -21,7 +22,8 @@ from ragstack_common.registry.catalogue import (
     counted_under,
 )
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
-from ragstack_common.registry.records import DocumentRecord, Observation, Status
+from ragstack_common.registry.hours import HOUR_SECONDS, read_hours
+from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Observation, Status
 from ragstack_common.registry.table import MAX_KEY_BYTES
 from tests.ragstack_common.registry.strategies import ATTRIBUTES
 from tests.support.registry_table import TABLE, create_table
@@ -108,6 +110,8 @@ class Counting(RuleBasedStateMachine):
         create_table(self.client)
         self.registry = DocumentRegistry(TABLE, self.client)
         self.stale: dict[str, DocumentRecord] = {}
+        self.happened = {outcome: Counter[int]() for outcome in ("indexed", "failed")}
+        self.clock = 0.0
 
     def teardown(self) -> None:
         self.aws.stop()
@@ -115,21 +119,33 @@ class Counting(RuleBasedStateMachine):
     @rule(
         attributes=st.dictionaries(st.sampled_from(NAMES), SMALL, min_size=1),
         gone=st.sets(st.sampled_from(NAMES)),
+        status=st.sampled_from([*Status]),
+        minutes=st.integers(1, 100),
         stale=st.booleans(),
     )
-    def they_are_written(self, attributes: dict[str, dict[str, Any]], gone: set[str], stale: bool) -> None:
+    def they_are_written(
+        self, attributes: dict[str, dict[str, Any]], gone: set[str], status: Status, minutes: int, stale: bool
+    ) -> None:
+        self.clock += 60 * minutes
         now = self.registry.read(attributes)
         read = {uri: self.stale.get(uri, now[uri]) if stale else now[uri] for uri in attributes}
         changes = []
         for uri, before in read.items():
             found = Observation() if uri in gone else Observation('"e"', attributes=attributes[uri])
-            status = Status.DELETED if uri in gone else Status.INDEXED
-            counted = () if uri in gone else counted_under(attributes[uri])
-            changes.append(RecordChange(before, replace(before, status=status, observed=found, counted=counted)))
+            reached = Status.DELETED if uri in gone else status
+            after = replace(
+                before, status=reached, observed=found, finished_at=self.clock if reached in FINAL else None
+            )
+            counted = counted_under(attributes[uri]) if reached in SEARCHABLE else ()
+            changes.append(RecordChange(before, replace(after, counted=counted)))
 
         lost = self.registry.write(changes)
 
         assert lost == {uri for uri, before in read.items() if before.revision != now[uri].revision}
+        for change in changes:
+            if change.after.uri not in lost and change.after.status in (*SEARCHABLE, Status.FAILED):
+                outcome = "failed" if change.after.status is Status.FAILED else "indexed"
+                self.happened[outcome][int(self.clock) // HOUR_SECONDS * HOUR_SECONDS] += 1
 
     @rule()
     def records_are_read_and_become_stale(self) -> None:
@@ -144,6 +160,17 @@ class Counting(RuleBasedStateMachine):
         catalogue = Catalogue(self.client, TABLE)
         assert {(f.key, json.dumps(f.value, ensure_ascii=False)): f.documents for f in catalogue.facets()} == recount
         assert catalogue.documents() == documents
+
+    @invariant()
+    def statuses_and_hours_are_counted(self) -> None:
+        statuses = Counter(record.status for record in self.registry.read(NAMES).values() if record.revision)
+        hours = read_hours(self.client, TABLE, 0)
+
+        assert Catalogue(self.client, TABLE).statuses() == {
+            status: count for status, count in statuses.items() if status in COUNTED_STATUSES
+        }
+        assert {start: each.indexed for start, each in hours.items() if each.indexed} == self.happened["indexed"]
+        assert {start: each.failed for start, each in hours.items() if each.failed} == self.happened["failed"]
 
 
 TestCounting = Counting.TestCase

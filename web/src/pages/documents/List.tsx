@@ -18,12 +18,20 @@ import { useAnnounce } from "../../parts/Announcer";
 import { Select, TextField } from "../../parts/fields";
 import { documentName, plain } from "../../parts/names";
 import { Badge, Button, StatusBadge } from "../../parts/shapes";
-import { Empty, ErrorBox, Loading } from "../../parts/states";
+import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 import { HeadRow } from "../../parts/Table";
 import { useWaiting } from "../../parts/Undo";
 import { address, go, usePlace } from "../../route";
 import { isLacking, LISTED, listedStatus, meaning } from "../../status";
-import { type Filters, filtersOf, type Listing, paramsOf, useListing } from "./listing";
+import {
+  DOCUMENTS_OF_A_SPARSE_PAGE,
+  type Filters,
+  filtersOf,
+  type Listing,
+  paramsOf,
+  SPARSE_PAGES,
+  useListing,
+} from "./listing";
 import { isActive, useUploads } from "./uploads";
 
 const ROW_PIXELS = 52;
@@ -39,7 +47,7 @@ export function List({ canWrite }: { canWrite: boolean }) {
   const { params } = usePlace();
   const filters = filtersOf(params);
   const [turn, setTurn] = useState(0);
-  const [listing, { rows, isLoading, isComplete, error }] = useListing(filters, turn);
+  const [listing, { rows, isLoading, isComplete, isPaused, error }] = useListing(filters, turn);
   const announce = useAnnounce();
   const isUploading = useUploads().some(isActive);
   const [wasUploading, setWasUploading] = useState(isUploading);
@@ -59,9 +67,17 @@ export function List({ canWrite }: { canWrite: boolean }) {
       {rows.length > 0 && <Table listing={listing} rows={rows} isComplete={isComplete} />}
       {error && <ErrorBox error={error} onRetry={retry} />}
       {!error && rows.length === 0 && isLoading && <Loading what="the documents" />}
-      {!error && rows.length === 0 && !isLoading && <Nothing filters={filters} canWrite={canWrite} />}
+      {!error && rows.length === 0 && !isLoading && !isPaused && (
+        <Nothing filters={filters} canWrite={canWrite} />
+      )}
+      {isPaused && <Paused listing={listing} isPrefix={filters.isPrefix} />}
       {rows.length > 0 && (
-        <Count rows={rows.length} isFiltered={isFiltered} isLoading={isLoading} isComplete={isComplete} />
+        <Count
+          rows={rows.length}
+          isFiltered={isFiltered}
+          isLoading={isLoading}
+          isComplete={isComplete || isPaused}
+        />
       )}
     </div>
   );
@@ -156,6 +172,17 @@ function Nothing({ filters, canWrite }: { filters: Filters; canWrite: boolean })
         <p>There is nothing that you may see. Ask an operator for access.</p>
       )}
     </Empty>
+  );
+}
+
+/** The search stops before it has read all of very many documents, of which few match. */
+function Paused({ listing, isPrefix }: { listing: Listing; isPrefix: boolean }) {
+  return (
+    <Notice kind="warning">
+      The search stopped after about {(SPARSE_PAGES * DOCUMENTS_OF_A_SPARSE_PAGE).toLocaleString()} more
+      documents, of which few match. {!isPrefix && "“Path begins with” finds a name at once. "}
+      <Button onClick={() => listing.goOn()}>Search on</Button>
+    </Notice>
   );
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/client";
-import { filtersOf, Listing, paramsOf } from "./listing";
+import { filtersOf, Listing, paramsOf, SPARSE_PAGES } from "./listing";
 
 const ALL = { text: "", isPrefix: false, status: null, corpus: "" };
 
@@ -44,6 +44,50 @@ describe("the listing", () => {
     await listing.load(6);
     expect(listing.snapshot().rows.length).toBe(6);
     expect(listing.snapshot().error).toBeNull();
+  });
+
+  it("stops when it is left, and goes on when it is shown again", async () => {
+    const signals: AbortSignal[] = [];
+    const pages = new Pages(3);
+    const slow = {
+      get: async (path: string, query: Record<string, unknown>, signal: AbortSignal) => {
+        signals.push(signal);
+        const page = await pages.get(path, query);
+        if (signal.aborted) throw new DOMException("aborted", "AbortError");
+        return page;
+      },
+    };
+    const listing = new Listing(slow as never, ALL);
+    const first = listing.load(9);
+    listing.stop();
+    const second = listing.load(9);
+    await Promise.all([first, second]);
+    expect(signals[0]?.aborted).toBe(true);
+    expect(listing.snapshot()).toMatchObject({ isComplete: true, isLoading: false, error: null });
+    expect(listing.snapshot().rows.map((row) => row.id)).toEqual([
+      "0",
+      "1",
+      "2",
+      "3",
+      "4",
+      "5",
+      "6",
+      "7",
+      "8",
+    ]);
+  });
+
+  it("asks before it reads all of very many documents, of which few match", async () => {
+    const pages = new Pages(3 * SPARSE_PAGES);
+    const listing = new Listing(pages, { ...ALL, text: "rare" });
+    await listing.load(100);
+    await listing.load(400);
+    expect(listing.snapshot()).toMatchObject({ isPaused: true, isLoading: false, isComplete: false });
+    expect(pages.requests.length).toBe(SPARSE_PAGES);
+    listing.goOn();
+    await new Promise((done) => setTimeout(done));
+    expect(pages.requests.length).toBe(2 * SPARSE_PAGES);
+    expect(listing.snapshot().rows.length).toBe(6 * SPARSE_PAGES);
   });
 
   it("asks for parts of names, or for their beginning", async () => {

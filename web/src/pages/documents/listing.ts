@@ -36,19 +36,25 @@ interface Listed {
   rows: readonly DocumentSummary[];
   isLoading: boolean;
   isComplete: boolean;
+  /** Whether it stopped because few of very many documents match. */
+  isPaused: boolean;
   error: ApiError | null;
 }
 
 const PAGE = 100;
 const DELETION_TURNS = 12;
-const NOTHING: Listed = { rows: [], isLoading: true, isComplete: false, error: null };
+const NOTHING: Listed = { rows: [], isLoading: true, isComplete: false, isPaused: false, error: null };
+
+/** A page that is not full although more follow is what 20,000 documents have: after so many, people decide. */
+export const SPARSE_PAGES = 5;
+export const DOCUMENTS_OF_A_SPARSE_PAGE = 20_000;
 
 export class Listing extends Store<Listed> {
   /** Where the list is scrolled to. */
   offset = 0;
   private token: string | null = null;
   private wanted = 0;
-  private isRunning = false;
+  private running: AbortController | null = null;
 
   constructor(
     private readonly client: Pick<Client, "get">,
@@ -57,33 +63,58 @@ export class Listing extends Store<Listed> {
     super(NOTHING);
   }
 
-  /** Load pages until there are so many rows, or all. */
+  /** Load pages until there are so many rows, or all, or until few of very many documents match. */
   async load(rows: number): Promise<void> {
     this.wanted = Math.max(this.wanted, rows);
-    if (this.isRunning) return;
-    this.isRunning = true;
+    if (this.running || this.snapshot().isPaused) return;
+    const running = new AbortController();
+    this.running = running;
+    let sparse = 0;
     try {
       while (!this.snapshot().isComplete && this.snapshot().rows.length < this.wanted) {
         if (!this.snapshot().isLoading || this.snapshot().error)
           this.change({ isLoading: true, error: null });
-        const page = await this.client.get("/api/documents", {
-          ...(this.filters.isPrefix ? { prefix: this.filters.text } : { name: this.filters.text }),
-          status: this.filters.status,
-          corpus: this.filters.corpus,
-          limit: PAGE,
-          next_token: this.token,
-        });
+        const page = await this.client.get(
+          "/api/documents",
+          {
+            ...(this.filters.isPrefix ? { prefix: this.filters.text } : { name: this.filters.text }),
+            status: this.filters.status,
+            corpus: this.filters.corpus,
+            limit: PAGE,
+            next_token: this.token,
+          },
+          running.signal,
+        );
+        if (running.signal.aborted) return;
         this.token = page.next_token ?? null;
         this.change({ rows: [...this.snapshot().rows, ...page.documents], isComplete: this.token === null });
+        sparse = page.documents.length < PAGE ? sparse + 1 : 0;
+        if (sparse === SPARSE_PAGES && this.token !== null) {
+          this.wanted = 0;
+          this.change({ isPaused: true });
+        }
       }
       this.change({ isLoading: false });
     } catch (error) {
-      const known = ApiError.of(error);
+      if (running.signal.aborted) return;
       this.wanted = 0;
-      this.change({ isLoading: false, error: known });
+      this.change({ isLoading: false, error: ApiError.of(error) });
     } finally {
-      this.isRunning = false;
+      if (this.running === running) this.running = null;
     }
+  }
+
+  /** Look at more documents after a pause. */
+  goOn(): void {
+    this.change({ isPaused: false });
+    void this.load(this.snapshot().rows.length + PAGE);
+  }
+
+  /** Stop loading: people type on, or leave. */
+  stop(): void {
+    this.running?.abort();
+    this.running = null;
+    this.wanted = 0;
   }
 
   /** Show what a request about one document said. */
@@ -133,6 +164,9 @@ export function useListing(filters: Filters, turn: number): [Listing, Listed] {
       last = new Listing(client, filters);
     return last;
   }, [client, key, turn]);
-  useEffect(() => void listing.load(PAGE), [listing]);
+  useEffect(() => {
+    void listing.load(PAGE);
+    return () => listing.stop();
+  }, [listing]);
   return [listing, useStore(listing)];
 }

@@ -1,6 +1,6 @@
-/** The state of the service at a glance, read again every 30 seconds. */
+/** The state of the service at a glance, read again every 30 seconds, and less often while nothing changes. */
 
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useLoaded, useRepeated } from "../../context";
 import { count, duration, time } from "../../format";
 import { Badge, Button, Card } from "../../parts/shapes";
@@ -8,20 +8,24 @@ import { Await, Notice } from "../../parts/states";
 import { Hidden, Table } from "../../parts/Table";
 import { address } from "../../route";
 import { isStatus, JOB_BADGES, meaning, STATUSES } from "../../status";
-import { problems, quietAlarms, type ServiceStatus } from "./service";
+import { nextPause, problems, quietAlarms, type ServiceStatus, SHORTEST_PAUSE } from "./service";
 import { Throughput } from "./Throughput";
-
-const REFRESH_SECONDS = 30;
 
 export function StatusTab() {
   const [isPaused, setPaused] = useState(false);
   const status = useLoaded("status", (client, signal) => client.get("/api/status", {}, signal));
   const [readAt, setReadAt] = useState<Date | null>(null);
+  const [pause, setPause] = useState(SHORTEST_PAUSE);
+  const before = useRef<ServiceStatus | null>(null);
   useEffect(() => {
-    if (status.data) setReadAt(new Date());
+    const [last, next] = [before.current, status.data];
+    if (next === null || next === last) return;
+    before.current = next;
+    setReadAt(new Date());
+    setPause((seconds) => nextPause(seconds, last, next));
   }, [status.data]);
   const { reload } = status;
-  useRepeated(REFRESH_SECONDS, !isPaused, reload);
+  useRepeated(pause, !isPaused, reload);
   if (status.data === null) return <Await of={status} what="the status" />;
   return (
     <>
@@ -34,7 +38,7 @@ export function StatusTab() {
         </Button>
         <span className="small">
           {readAt && `Read at ${readAt.toLocaleTimeString()}`}
-          {isPaused ? ", paused" : `, every ${REFRESH_SECONDS} seconds`}
+          {isPaused ? ", paused" : `, again after ${duration(pause)}`}
         </span>
       </div>
       {status.error && (

@@ -27,7 +27,7 @@ export function Throughput({ hours }: { hours: Hour[] }) {
       }
     >
       <p>
-        {summary} <span className="small">A document counts in the hour of its last change.</span>
+        {summary} <span className="small">A document counts each time that it is indexed or fails.</span>
       </p>
       {hours.length > 0 && (
         <>

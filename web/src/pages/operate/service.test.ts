@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axisEnd, problems, quietAlarms, type ServiceStatus } from "./service";
+import { axisEnd, nextPause, problems, quietAlarms, type ServiceStatus } from "./service";
 
 const WELL: ServiceStatus = {
   documents: { INDEXED: 12, FAILED: 0 },
@@ -49,6 +49,14 @@ describe("problems", () => {
       `${(1200).toLocaleString()} documents failed`,
     ]);
   });
+});
+
+it("the status is read less often while nothing changes", () => {
+  const pauses = [30];
+  for (let turn = 0; turn < 5; turn++) pauses.push(nextPause(pauses[turn] ?? 0, WELL, structuredClone(WELL)));
+  expect(pauses).toEqual([30, 60, 120, 240, 300, 300]);
+  expect(nextPause(300, WELL, { ...WELL, dead_letters: 1 })).toBe(30);
+  expect(nextPause(30, null, WELL)).toBe(30);
 });
 
 it("an axis ends at a round number", () => {

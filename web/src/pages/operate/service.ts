@@ -34,3 +34,12 @@ export function axisEnd(largest: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(largest, 1)));
   return ([1, 2, 5].find((step) => step * power >= largest) ?? 10) * power;
 }
+
+export const SHORTEST_PAUSE = 30;
+const LONGEST_PAUSE = 300;
+
+/** Seconds until the status is read again: twice as long after each time that nothing changed. */
+export function nextPause(seconds: number, before: ServiceStatus | null, now: ServiceStatus): number {
+  if (before === null || JSON.stringify(before) !== JSON.stringify(now)) return SHORTEST_PAUSE;
+  return Math.min(LONGEST_PAUSE, 2 * seconds);
+}
