@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from local_bedrock.http import connections, wire
-from local_bedrock.http.errors import Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
+from local_bedrock.http.errors import AccessDenied, Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
 from local_bedrock.http.event_stream import Messages
 from local_bedrock.http.guard import Receive, Scope, Send
 from local_bedrock.limits.admission import throttled
@@ -204,6 +204,12 @@ def _injected(kind: Kind, operation: OperationModel) -> ServiceError:
             return throttled(operation)
         case Kind.CONFLICT if Conflict.code in modelled:
             return Conflict("Injected fault: another request changes the same resource. Retry your request.")
+        case Kind.DENIED:
+            action = f"{operation.service_model.signing_name}:{operation.name}"
+            return AccessDenied(
+                f"User: arn:aws:sts::000000000000:assumed-role/local/local is not authorized to perform: {action}"
+                f" because no identity-based policy allows the {action} action (injected fault)"
+            )
         case Kind.CONTENTION:
             return InvalidRequest("Injected fault: there is an ongoing operation on the data source. Retry later.")
         case Kind.UNAVAILABLE | Kind.CONFLICT:

@@ -115,8 +115,8 @@ def bedrock(
     Throttle about one search in ten, and lose the acknowledgements of two submissions:  ragstack bedrock
     --fault operation=Retrieve,kind=throttling,rate=0.1 --fault "operation=Ingest*,kind=drop,when=after,count=2"
 
-    Kinds of faults: throttling, internal, unavailable, conflict, contention, latency (milliseconds=...), drop,
-    truncate (after_bytes=...). All kinds take rate=..., count=..., when=after and seed=...
+    Kinds of faults: throttling, internal, unavailable, conflict, denied, contention, latency (milliseconds=...),
+    drop, truncate (after_bytes=...). All kinds take rate=..., count=..., when=after and seed=...
 
     Signatures of requests are not checked: any credentials work.
     """

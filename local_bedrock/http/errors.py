@@ -67,6 +67,10 @@ class Throttled(ServiceError, code="ThrottlingException", status=429):
         self.retry_after_seconds = retry_after_seconds
 
 
+class AccessDenied(ServiceError, code="AccessDeniedException", status=403):
+    """The caller's policies don't allow the action."""
+
+
 class TooManyRequests(Throttled, code="TooManyRequestsException"):
     """The request rate of S3 Vectors is exceeded."""
 

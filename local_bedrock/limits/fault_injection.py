@@ -28,6 +28,8 @@ class Kind(StrEnum):
     """ServiceUnavailableException."""
     CONFLICT = "conflict"
     """ConflictException; ServiceUnavailableException if the operation's model has no conflict."""
+    DENIED = "denied"
+    """AccessDeniedException; the message names the IAM action."""
     CONTENTION = "contention"
     """The ValidationException with which direct ingestion reports concurrent work."""
     LATENCY = "latency"

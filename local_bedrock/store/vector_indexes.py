@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import apsw
@@ -12,7 +13,7 @@ from local_bedrock.http.errors import NoVectorResource
 from local_bedrock.store.database import TEXT_SEARCH, VECTOR_INDEX, Transaction, insert, select
 from local_bedrock.store.documents import add_attributes, chunk_metadata
 from local_bedrock.store.postings import counted
-from local_bedrock.store.vectors import COSINE, Vectors, resized, unit
+from local_bedrock.store.vectors import COSINE, VectorIndex, Vectors, resized, unit
 
 ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
 INDEX_ARN: Final = ARN + "/index/{}"
@@ -262,7 +263,7 @@ def remove_vectors(change: Transaction, index: Index, keys: Iterable[str] | None
     connection.executemany("DELETE FROM attribute WHERE document_id = -?", records)
     holders = [-record for (record,) in records]
     for name in (index.vectors, *(each.name for each in text_searches(connection, index))):
-        change.after_commit.append(lambda memory, name=name: memory.remove(name, holders))  # type: ignore[misc]
+        change.after_commit.append(partial(VectorIndex.remove, knowledge_base_id=name, documents=holders))
 
 
 def _add_texts(

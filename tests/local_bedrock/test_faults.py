@@ -71,6 +71,7 @@ def refused(call: Any, **arguments: Any) -> tuple[int, str]:
         ("contention", "list_knowledge_bases", 400, "ValidationException"),
         ("conflict", "create_knowledge_base", 409, "ConflictException"),
         ("conflict", "list_knowledge_bases", 503, "ServiceUnavailableException"),
+        ("denied", "list_knowledge_bases", 403, "AccessDeniedException"),
     ],
 )
 def test_a_fault_has_the_code_and_status_of_the_operations_model(
@@ -80,6 +81,16 @@ def test_a_fault_has_the_code_and_status_of_the_operations_model(
     agent = client("bedrock-agent", bedrock.url, validate=False)
 
     assert refused(getattr(agent, operation)) == (status, code)
+
+
+def test_a_denied_call_names_its_action(faulty: Faulty) -> None:
+    bedrock = faulty.by({"kind": "denied"})
+    s3_vectors = client("s3vectors", bedrock.url)
+
+    with pytest.raises(ClientError, match="not authorized to perform: s3vectors:ListVectorBuckets because"):
+        s3_vectors.list_vector_buckets()
+    with pytest.raises(ClientError, match="not authorized to perform: bedrock:ListKnowledgeBases because"):
+        bedrock.agent.list_knowledge_bases()
 
 
 def test_only_the_named_operations_fail_and_only_so_often(faulty: Faulty) -> None:

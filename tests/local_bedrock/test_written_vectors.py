@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from local_bedrock.store.vector_indexes import METADATA_KEY, TEXT_KEY
 from ragstack_common.ingestion.requests import text_document
-from tests.local_bedrock.support import Bedrock, Source, client, refusal, serving
+from tests.local_bedrock.support import Bedrock, Source, client, knowledge_base_request, refusal, serving
 
 CHUNK_ID = "x-amz-bedrock-kb-chunk-id"
 TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -38,7 +39,7 @@ def vectors(bedrock: Bedrock) -> Any:
     return client("s3vectors", bedrock.url)
 
 
-def create_index(vectors: Any, bucket: str, dimension: int = 1024) -> str:
+def create_index(vectors: Any, bucket: str, dimension: int = 1024, metric: str = "cosine") -> str:
     """Make a vector bucket with an index for a knowledge base, and return the ARN of the index."""
     vectors.create_vector_bucket(vectorBucketName=bucket)
     answer = vectors.create_index(
@@ -46,7 +47,7 @@ def create_index(vectors: Any, bucket: str, dimension: int = 1024) -> str:
         indexName="chunks",
         dataType="float32",
         dimension=dimension,
-        distanceMetric="cosine",
+        distanceMetric=metric,
         metadataConfiguration={
             "nonFilterableMetadataKeys": [TEXT_KEY, METADATA_KEY],
             "textSearchConfigurations": [{"metadataKey": TEXT_KEY, "language": "en"}],
@@ -250,3 +251,32 @@ def test_words_outside_the_scope_of_a_caller_change_no_score(tmp_path: Path) -> 
 
     assert len(alone) == 2
     assert found({"cat": "The cat hunts the ant.", "dog": "The dog is strong, strong, strong."}) == alone
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("dimension", [256, 2048])
+def test_distances_are_those_of_the_vectors_that_are_shown(
+    bedrock: Bedrock, vectors: Any, dimension: int, metric: str
+) -> None:
+    """Whether the index has fewer or more dimensions than the embedding."""
+    index = create_index(vectors, f"written-{metric}-{dimension}", dimension, metric)
+    request = knowledge_base_request(f"{metric}-{dimension}", storage(index))
+    model = request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
+    model["embeddingModelConfiguration"] = {"bedrockEmbeddingModelConfiguration": {"dimensions": dimension}}
+    made = bedrock.agent.create_knowledge_base(**request)["knowledgeBase"]["knowledgeBaseId"]
+    bedrock.custom_source(made).ingested(*(text_document(name, text) for name, (text, _) in TEXTS.items()))
+    query = np.random.default_rng(3).normal(size=dimension)
+
+    found = vectors.query_vectors(indexArn=index, topK=3, queryVector={"float32": query.tolist()}, returnDistance=True)[
+        "vectors"
+    ]
+
+    keys = [hit["key"] for hit in found]
+    data = vectors.get_vectors(indexArn=index, keys=keys, returnData=True)["vectors"]
+    rows = np.array([each["data"]["float32"] for each in data])
+    lengths = np.linalg.norm(rows, axis=1)
+    cosines = rows @ query / np.linalg.norm(query) / lengths
+    wanted = 1 - cosines if metric == "cosine" else np.linalg.norm(rows - query, axis=1)
+    assert lengths == pytest.approx(1, abs=1e-6)
+    assert len(keys) == 3
+    assert [hit["distance"] for hit in found] == pytest.approx(wanted.tolist(), abs=1e-3)
