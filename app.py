@@ -2,7 +2,7 @@
 
 import os
 
-from aws_cdk import App, Validations
+from aws_cdk import Acknowledgment, App, CrossStackReferences, ReferenceStrength, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from infra.alarms import notify
@@ -11,12 +11,18 @@ from infra.discovery import Discovery, token_endpoint, undiscovered
 from infra.layers import LayerError
 from infra.options import OptionError, Options
 from infra.stacks import ApiStack, IngestionStack, StorageStack, choose_knowledge_base
+from infra.target import Target
 
 
 def build(app: App, region: str | None = None, discovery: Discovery = undiscovered) -> App:
     """Add the stacks that the app's context selects; *region* is None if it is not known."""
     options = Options.from_context(app.node.get_all_context())
     check_region(options, region)
+    if options.target is Target.AWS:
+        # The local CloudFormation has exports alone. On AWS, exports that nobody imports stay for earlier versions.
+        CrossStackReferences.of(app).consume(ReferenceStrength.BOTH)
+        transition = "Annotation::@aws-cdk/core:crossStackReferencesBothTransitional"
+        Validations.of(app).acknowledge(Acknowledgment(id=transition, reason="Earlier versions import the exports"))
     storage = StorageStack(app, f"{options.prefix}Storage", options=options)
     knowledge_base = choose_knowledge_base(app, options, storage.documents.bucket, region)
     path = IngestionStack(app, f"{options.prefix}Ingestion", storage, knowledge_base, options).path

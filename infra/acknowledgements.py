@@ -1,5 +1,9 @@
 """How a construct accepts a finding of cdk-nag's AwsSolutions pack: by its id, with the reason."""
 
+import hashlib
+import json
+import re
+
 from aws_cdk import Acknowledgment, Stack, Token, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
@@ -23,4 +27,17 @@ def acknowledge_objects(construct: IConstruct, bucket: s3.IBucket, reason: str, 
         return
     owner = Stack.of(bucket)
     imported = owner.resolve(owner.export_value(bucket.bucket_arn))
-    acknowledge(construct, "IAM5", reason, finding=f"Resource::{imported['Fn::ImportValue']}/{keys}")
+    for name in (imported["Fn::ImportValue"], published(owner, bucket.bucket_arn)):  # locally, and on AWS
+        acknowledge(construct, "IAM5", reason, finding=f"Resource::{name}/{keys}")
+
+
+def published(owner: Stack, reference: str) -> str:
+    """Return a weak reference to an attribute of a resource, which another stack makes, as a finding names it."""
+    path = f"Publish/Output{json.dumps(owner.resolve(reference), separators=(',', ':'))}"
+    digest = hashlib.md5(path.encode(), usedforsecurity=False).hexdigest()[:8].upper()
+    output = {
+        "StackName": owner.stack_name,
+        "Region": {"Ref": "AWS::Region"},
+        "OutputName": re.sub("[^A-Za-z0-9]", "", path) + digest,
+    }
+    return json.dumps({"Fn::GetStackOutput": output}, separators=(",", ":"))

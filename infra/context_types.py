@@ -78,6 +78,19 @@ TableName = Annotated[
 ]
 """Source: dynamodb, shape TableName."""
 
+VectorIndexArn = Annotated[
+    str,
+    Field(
+        pattern=r"^arn:aws[-a-z0-9]*:s3vectors:[a-z0-9-]+:\d{12}:bucket/[a-z0-9][a-z0-9-.]{1,61}[a-z0-9]"
+        r"/index/[a-z0-9][a-z0-9-.]{1,61}[a-z0-9]$"
+    ),
+    Allowed("the ARN of an index of S3 Vectors"),
+]
+"""Source: s3vectors, shape IndexArn."""
+
+TextLanguage = Literal["en", "fr", "es", "pt", "it", "de", "nl", "zh", "ja", "ko"]
+"""Source: s3vectors, shape LanguageCode."""
+
 LayerArn = Annotated[
     str, Field(pattern=r"^arn:[^:]+:lambda:[^:]+:\d{12}:layer:[^:]+:\d+$"), Allowed("the ARN of a layer's version")
 ]

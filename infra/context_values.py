@@ -21,14 +21,17 @@ from infra.context_types import (
     SubnetIds,
     Switch,
     TableName,
+    TextLanguage,
     TopicArn,
     Url,
+    VectorIndexArn,
     WebAcls,
 )
+from infra.embeddings import Embedding
 from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, Target
 from ragstack_common.settings.access import AuthKind
 from ragstack_common.settings.base import BusName
-from ragstack_common.settings.names import OTHER_STORE
+from ragstack_common.settings.names import OTHER_STORE, S3_VECTORS
 from ragstack_common.settings.search import VectorStore
 
 
@@ -80,6 +83,21 @@ class ContextValues(AccessValues):
     vector_store: VectorStore = Field(
         OTHER_STORE,
         description="with `knowledge_base=existing`: its vector store",
+    )
+    vector_index_arn: VectorIndexArn | None = Field(
+        None,
+        description="with `knowledge_base=existing` and `vector_store=S3_VECTORS`: its index, in which searches look"
+        " for words too. With `tenants=index`, functions may query all indexes of its bucket",
+    )
+    embedding: Embedding = Field(
+        Embedding.TITAN,
+        description="[model](#embedding-models) of the knowledge base that the stacks create; a change"
+        " [creates another](#settings-that-cannot-be-changed-in-place)",
+    )
+    text_search_language: TextLanguage | None = Field(
+        None,
+        description="language of the documents for [word search](#word-search) in S3 Vectors; by default none in"
+        " particular",
     )
     contextual_headers: Switch = Field(
         default=False,
@@ -272,9 +290,13 @@ class ContextValues(AccessValues):
                 self.registry_table and not self.documents_bucket,
                 "registry_table needs documents_bucket: a registry describes the documents of one bucket",
             ),
+            *(
+                (existing and name in given, f"{name} cannot be combined with knowledge_base=existing: leave it out")
+                for name in ("contextual_headers", "embedding", "text_search_language")
+            ),
             (
-                existing and "contextual_headers" in given,
-                "contextual_headers cannot be combined with knowledge_base=existing: leave it out",
+                self.vector_index_arn and not (existing and self.vector_store == S3_VECTORS),
+                "vector_index_arn needs knowledge_base=existing and vector_store=S3_VECTORS: leave it out",
             ),
             (
                 not existing and not on_aws,

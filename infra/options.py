@@ -45,6 +45,7 @@ SET_BY_STACKS: Final = frozenset(
         "REGISTRY_TABLE",
         "SNAPSHOT_BUCKET",
         "STATUS_QUEUE_URL",
+        "VECTOR_INDEX_ARN",
         "VECTOR_STORE",
     }
 )
@@ -251,8 +252,6 @@ def _check_policy(options: Options) -> None:
 
 
 def _check_engines(options: Options) -> None:
-    if options.query.search_type == "HYBRID" and not options.uses_existing_knowledge_base:
-        raise OptionError("search_type=HYBRID is not available on S3 Vectors: leave search_type out")
     _check_retriever_tool(options.retriever_tool, options.target)
     lacking = sorted({name for engine in options.engines for name in engine.lacking})
     if lacking and not options.dependencies_layer:

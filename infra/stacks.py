@@ -21,7 +21,7 @@ from infra.constructs.functions import (
 )
 from infra.constructs.ingestion_functions import ingestion_functions, reconcile_function
 from infra.constructs.ingestion_path import IngestionPath
-from infra.constructs.knowledge_base import KnowledgeBaseReference
+from infra.constructs.knowledge_base import KnowledgeBaseReference, existing_index
 from infra.constructs.open_access import OpenAccess
 from infra.constructs.queues import DocumentQueue, conversion_queue, jobs_queue, receipts_queue, status_queue
 from infra.constructs.retrieval_api import RetrievalApi
@@ -64,13 +64,19 @@ class KnowledgeBaseStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket, options: Options) -> None:
         super().__init__(scope, construct_id, description="RAGStack: knowledge base on Amazon S3 Vectors")
         headers = ContextualHeaders(self, "Context", options=options) if options.contextual_headers else None
-        self.knowledge_base = VectorKnowledgeBase(
+        vectors = VectorKnowledgeBase(
             self,
-            f"Vectors{generation()}",
+            f"Vectors{generation(options)}",
             documents=documents,
             headers=headers,
+            options=options,
             tenants=tenant_prefixes(options, options.policy),
-        ).knowledge_base
+        )
+        self.knowledge_base = vectors.knowledge_base
+        CfnOutput(self, "EmbeddingModel", value=vectors.embedding)
+        CfnOutput(self, "FirstSync", value=vectors.first_sync)
+        if vectors.text_search is not None:
+            CfnOutput(self, "TextSearch", value=vectors.text_search)
 
 
 def choose_knowledge_base(
@@ -89,6 +95,7 @@ def choose_knowledge_base(
             options.data_source_id,
             options.vector_store,
             options.query.tenant_knowledge_bases,
+            existing_index(options.vector_index_arn, of_tenants=bool(options.query.tenant_knowledge_bases)),
         )
     stack = KnowledgeBaseStack(scope, f"{options.prefix}KnowledgeBase", documents=documents, options=options)
     if region and region not in KNOWLEDGE_BASE_REGIONS:

@@ -32,7 +32,9 @@ LEFT_OUT_LOCALLY: Final = (
     "AWS::Bedrock::DataSource",
     "AWS::S3Vectors::VectorBucket",
     "AWS::S3Vectors::Index",
+    "Custom::FirstSync",
     "Custom::SettledRole",
+    "Custom::TextSearch",
 )
 """What the local CloudFormation lacks: the local Bedrock creates its knowledge base itself, through its API.
 

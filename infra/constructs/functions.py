@@ -11,7 +11,6 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge
 from infra.alarms import watch_service
 from infra.constructs.ingestion_path import IngestionPath
-from infra.constructs.knowledge_base import SEARCH
 from infra.constructs.python_function import PythonFunction, reading_layer, shared_layer
 from infra.constructs.storage import (
     DELETE,
@@ -190,7 +189,7 @@ def authorizer_function(scope: Construct, options: Options, issuer: Issuer) -> l
 
 
 def _grant_search(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
-    path.knowledge_base.grant(function, SEARCH)
+    path.knowledge_base.grant_search(function)
     of_labels = [f"{CATALOGUE}#*"] if options.access_file else []
     path.registry.grant(function, LIST, [CATALOGUE, *of_labels, ACCESS])
     _grant_access_control(function, path, options)

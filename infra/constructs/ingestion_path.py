@@ -57,4 +57,6 @@ class IngestionPath:
         }
         if self.knowledge_base.tenants:
             known["TENANT_KNOWLEDGE_BASES"] = self.knowledge_base.tenant_ids
+        if self.knowledge_base.index is not None:
+            known["VECTOR_INDEX_ARN"] = self.knowledge_base.index.arn
         return {name: known[name] for name in settings.variables() if name in known}

@@ -11,14 +11,16 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3vectors as s3vectors
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge, acknowledge_objects
+from infra.acknowledgements import acknowledge, acknowledge_objects, published
 from infra.constructs.contextual_headers import ContextualHeaders
-from infra.constructs.knowledge_base import KnowledgeBaseReference
+from infra.constructs.first_sync import FirstSync
+from infra.constructs.knowledge_base import EVERY_INDEX, KnowledgeBaseIds, KnowledgeBaseReference, VectorIndex
 from infra.constructs.settled_role import SettledRole
+from infra.constructs.text_search import TEXT_KEY, TextSearch
+from infra.embeddings import MODELS, EmbeddingModel
+from infra.options import Options
 from ragstack_common.settings.names import S3_VECTORS
 
-EMBEDDING_MODEL: Final = "amazon.titan-embed-text-v2:0"
-EMBEDDING_DIMENSION: Final = 1024
 EMBEDDING_TYPE: Final = "FLOAT32"
 DISTANCE_METRIC: Final = "cosine"
 ENCRYPTION: Final = "AES256"
@@ -26,21 +28,22 @@ ENCRYPTION: Final = "AES256"
 ROLE_NAME_PREFIX: Final = "AmazonBedrockExecutionRoleForKnowledgeBase_"
 """Source: CloudFormation's schema of AWS::Bedrock::KnowledgeBase, RoleArn."""
 
-NON_FILTERABLE_KEYS: Final = ("AMAZON_BEDROCK_TEXT", "AMAZON_BEDROCK_METADATA")
+NON_FILTERABLE_KEYS: Final = (TEXT_KEY, "AMAZON_BEDROCK_METADATA")
 """Bedrock keeps a chunk's text under these; as filterable metadata it would overflow 2 KB and the chunk would fail."""
 
 DATA_SOURCE_TYPE: Final = "S3"
 
 
-def generation() -> str:
+def generation(options: Options) -> str:
     """Identify the settings that CloudFormation cannot change in place; eight hexadecimal digits.
 
     It is part of the logical ids below. If a setting changes, CloudFormation creates a second knowledge base, and
     deletes the first one when the update succeeds. The output names change too, so dependent stacks are updated.
     """
+    model = MODELS[options.embedding]
     create_only = (
-        EMBEDDING_MODEL,
-        EMBEDDING_DIMENSION,
+        model.model_id,
+        model.dimensions,
         EMBEDDING_TYPE,
         DISTANCE_METRIC,
         NON_FILTERABLE_KEYS,
@@ -59,6 +62,11 @@ class VectorKnowledgeBase(Construct):
     Args:
         headers: Transforms the chunks.
         tenants: By name, the prefix of the documents of each tenant that gets its own.
+
+    Attributes:
+        embedding: The id of the embedding model.
+        first_sync: What became of the first synchronisation of the data sources, in words.
+        text_search: What became of the configuration of word search, in words; None if searches do without.
     """
 
     def __init__(
@@ -68,34 +76,52 @@ class VectorKnowledgeBase(Construct):
         *,
         documents: s3.IBucket,
         headers: ContextualHeaders | None,
+        options: Options,
         tenants: Mapping[str, str],
     ) -> None:
         super().__init__(scope, construct_id)
-        self._model_arn = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}::foundation-model/{EMBEDDING_MODEL}"
-        self._documents, self._headers = documents, headers
+        self._model: EmbeddingModel = MODELS[options.embedding]
+        self.embedding = self._model.model_id
+        self._model_arn = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}::foundation-model/{self.embedding}"
+        self._documents, self._headers, self._generation = documents, headers, generation(options)
         self._bucket = self._vector_bucket()
         index = self._vector_index(self)
-        indexes = f"{self._bucket.attr_vector_bucket_arn}/index/*" if tenants else index.attr_index_arn
-        policies = self._service_policies(indexes)
+        resource = f"{self._bucket.attr_vector_bucket_arn}/index/*" if tenants else index.attr_index_arn
+        policies = self._service_policies(resource)
         self._role = self._service_role(policies)
         acknowledge_objects(self._role, documents, "Every document of the bucket belongs to the knowledge base")
         if tenants:
             bucket = Stack.of(self).resolve(self._bucket.logical_id)
-            reason = "A role can name ten thousand characters, and not the index of each tenant"
-            acknowledge(self._role, "IAM5", reason, finding=f"Resource::<{bucket}.VectorBucketArn>/index/*")
+            acknowledge(self, "IAM5", EVERY_INDEX, finding=f"Resource::<{bucket}.VectorBucketArn>/index/*")
         if headers:
             headers.acknowledge_use(self._role)
         self._settled = SettledRole(self, "Settled", role=self._role, policies=policies)
-        own = {}
+        indexes, own = [index], {}
         for name, prefix in tenants.items():
             place = Construct(self, f"Tenant-{name}")
-            own[name] = self._searchable(place, self._vector_index(place), f"The documents of {name}", prefix)
+            indexes.append(self._vector_index(place))
+            own[name] = self._searchable(place, indexes[-1], f"The documents of {name}", prefix)
         shared = self._searchable(self, index, "The documents of RAGStack")
-        self.knowledge_base = KnowledgeBaseReference(*shared, S3_VECTORS, own)
+        for replaceable in (self._bucket, index):
+            CrossStackReferences.of(replaceable).produce(ReferenceStrength.WEAK)
+        self.first_sync = FirstSync(self, "FirstSync", sources=[shared, *own.values()]).state
+        self.text_search: str | None = None
+        if options.query.search_type != "SEMANTIC":
+            self.text_search = TextSearch(
+                self,
+                "TextSearch",
+                indexes=[each.attr_index_arn for each in indexes],
+                language=options.text_search_language,
+                resource=resource,
+            ).state
+        finding = f"{published(Stack.of(self), self._bucket.attr_vector_bucket_arn)}/index/*" if tenants else None
+        self.knowledge_base = KnowledgeBaseReference(
+            *shared, S3_VECTORS, own, VectorIndex(index.attr_index_arn, resource, finding)
+        )
 
     def _searchable(
         self, scope: Construct, index: s3vectors.CfnIndex, description: str, prefix: str | None = None
-    ) -> tuple[str, str]:
+    ) -> KnowledgeBaseIds:
         """Create a knowledge base with a data source, which reads the documents under a prefix; return their ids."""
         knowledge_base = bedrock.CfnKnowledgeBase(
             scope,
@@ -149,7 +175,7 @@ class VectorKnowledgeBase(Construct):
             scope,
             "VectorIndex",
             data_type="float32",
-            dimension=EMBEDDING_DIMENSION,
+            dimension=self._model.dimensions,
             distance_metric=DISTANCE_METRIC,
             metadata_configuration=s3vectors.CfnIndex.MetadataConfigurationProperty(
                 non_filterable_metadata_keys=[*NON_FILTERABLE_KEYS]
@@ -161,7 +187,7 @@ class VectorKnowledgeBase(Construct):
 
     def _embedding(self) -> bedrock.CfnKnowledgeBase.KnowledgeBaseConfigurationProperty:
         model = bedrock.CfnKnowledgeBase.BedrockEmbeddingModelConfigurationProperty(
-            dimensions=EMBEDDING_DIMENSION, embedding_data_type=EMBEDDING_TYPE
+            dimensions=self._model.dimensions if self._model.has_choice else None, embedding_data_type=EMBEDDING_TYPE
         )
         return bedrock.CfnKnowledgeBase.KnowledgeBaseConfigurationProperty(
             type="VECTOR",
@@ -212,5 +238,5 @@ class VectorKnowledgeBase(Construct):
             description="Reads the documents, embeds them and keeps their vectors",
             inline_policies={"Use": policies},
             # The names of roles are shared by all Regions; a stack's id begins with eight digits of its own.
-            role_name=f"{ROLE_NAME_PREFIX}{Fn.select(0, Fn.split('-', stack_uuid))}-{generation()}",
+            role_name=f"{ROLE_NAME_PREFIX}{Fn.select(0, Fn.split('-', stack_uuid))}-{self._generation}",
         )

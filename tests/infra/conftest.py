@@ -163,6 +163,12 @@ class Assembly:
                         rights[action] = rights.get(action, "") + on
         return rights
 
+    def inline_code(self, kind: str) -> str:
+        """The code behind a custom resource."""
+        function = self.only(f"Custom::{kind}")["ServiceToken"]["Fn::GetAtt"][0]
+        code: str = self.resources("AWS::Lambda::Function")[function]["Properties"]["Code"]["ZipFile"]
+        return code
+
     def environment(self, service: str) -> dict[str, str]:
         """A function's environment, with a word in place of what only the deployment knows."""
         variables = self.function(service)["Environment"]["Variables"]

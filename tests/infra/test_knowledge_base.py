@@ -64,8 +64,6 @@ def test_no_stack_imports_the_ids_of_the_knowledge_base(aws: Any) -> None:
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        ("EMBEDDING_MODEL", "cohere.embed-english-v3"),
-        ("EMBEDDING_DIMENSION", 512),
         ("EMBEDDING_TYPE", "BINARY"),
         ("DISTANCE_METRIC", "euclidean"),
         ("NON_FILTERABLE_KEYS", ("AMAZON_BEDROCK_TEXT",)),
@@ -83,9 +81,44 @@ def test_a_create_only_setting_makes_new_resources_and_outputs(
     assert before.isdisjoint(logical_ids())
 
 
-def logical_ids() -> set[str]:
+@pytest.mark.parametrize("embedding", ["cohere", "nova"])
+def test_another_embedding_makes_new_resources_and_outputs(embedding: str, node: None) -> None:
+    assert logical_ids().isdisjoint(logical_ids(embedding=embedding))
+
+
+def test_a_default_deployment_keeps_its_knowledge_base() -> None:
+    """Another value replaces the knowledge base of every deployment that changed nothing."""
+    assert vectors.generation(Options()) == "a6417da7"
+
+
+@pytest.mark.parametrize(
+    ("embedding", "model", "dimensions"),
+    [
+        ("titan", "amazon.titan-embed-text-v2:0", 1024),
+        ("cohere", "cohere.embed-multilingual-v3", None),
+        ("nova", "amazon.nova-2-multimodal-embeddings-v1:0", 1024),
+    ],
+)
+def test_the_embedding_is_the_one_that_the_deployer_chose(
+    synthesize: Any, lint: Any, embedding: str, model: str, dimensions: int | None
+) -> None:
+    stacks = synthesize(**({} if embedding == "titan" else {"embedding": embedding}))
+
+    configuration = stacks.only("AWS::Bedrock::KnowledgeBase")["KnowledgeBaseConfiguration"]
+    vector = configuration["VectorKnowledgeBaseConfiguration"]
+    (role,) = [name for name in stacks.resources("AWS::IAM::Role") if "ServiceRole" in name]
+    assert f"::foundation-model/{model}" in json.dumps(vector["EmbeddingModelArn"])
+    assert f"::foundation-model/{model}" in stacks.rights_of(role)["bedrock:InvokeModel"]
+    assert vector["EmbeddingModelConfiguration"]["BedrockEmbeddingModelConfiguration"].get("Dimensions") == dimensions
+    assert stacks.only("AWS::S3Vectors::Index")["Dimension"] == 1024
+    assert stacks.templates["RagStackKnowledgeBase"]["Outputs"]["EmbeddingModel"]["Value"] == model
+    assert stacks.violations == []
+    lint(*stacks.folder.glob("*.template.json"))
+
+
+def logical_ids(**context: str) -> set[str]:
     """What the outputs for other stacks are named after, and the resources that go together."""
-    app, options = App(), Options()
+    app, options = App(), Options.from_context(context)
     storage = StorageStack(app, "Storage", options=options)
     stack = KnowledgeBaseStack(app, "KnowledgeBase", documents=storage.documents.bucket, options=options)
     resources = Template.from_stack(stack).to_json()["Resources"]
@@ -203,11 +236,7 @@ def test_a_change_of_the_role_s_policies_is_waited_for_too(aws: Any, with_header
 def test_the_wait_ends_with_an_answer_to_cloudformation(
     aws: Any, monkeypatch: pytest.MonkeyPatch, request_type: str, waits: list[int]
 ) -> None:
-    (code,) = [
-        function["Properties"]["Code"]["ZipFile"]
-        for function in aws.templates["RagStackKnowledgeBase"]["Resources"].values()
-        if function["Type"] == "AWS::Lambda::Function"
-    ]
+    code = aws.inline_code("SettledRole")
     slept: list[int] = []
     sent: list[tuple[Any, ...]] = []
     module = ModuleType("cfnresponse")

@@ -177,7 +177,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if isinstance(answer, Fault):
-            statuses = {shape.name: shape.metadata["error"]["httpStatusCode"] for shape in operation.error_shapes}
+            statuses = {
+                shape.name: shape.metadata["error"]["httpStatusCode"]
+                for shape in operation.error_shapes
+                if "error" in shape.metadata
+            }
             self._write(
                 statuses.get(answer.code, answer.status),
                 json.dumps({"message": answer.message}).encode(),
