@@ -40,11 +40,14 @@ KNOWN = {name for model in FUNCTION_SETTINGS for name in model.variables()} | {S
 ADAPTER = {"AWS_LAMBDA_EXEC_WRAPPER", "AWS_LWA_INVOKE_MODE", "AWS_LWA_PORT", "AWS_LWA_READINESS_CHECK_PATH"}
 
 SENDING = {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
+SEARCHING = {"bedrock:Retrieve", "s3vectors:GetVectors", "s3vectors:QueryVectors"}
 READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
 RIGHTS = {
-    "answers": {"bedrock:Retrieve", "dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"}
+    "answers": SEARCHING
+    | {"dynamodb:Query", "dynamodb:Scan", "dynamodb:UpdateItem"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
-    "query": {"bedrock:Retrieve", "dynamodb:Query", "dynamodb:Scan", "s3:GetObject", "s3:ListBucket"}
+    "query": SEARCHING
+    | {"dynamodb:Query", "dynamodb:Scan", "s3:GetObject", "s3:ListBucket"}
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem"},
     "documents": SENDING
     | READING_A_QUEUE

@@ -224,7 +224,6 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             {"retrieval_timeout_seconds": "30"},
             "retrieval_timeout_seconds=30 is invalid: it must be a number from 0.1 to 24",
         ),
-        ({"search_type": "HYBRID"}, "search_type=HYBRID is not available on S3 Vectors"),
         ({"reconcile_schedule": "nightly"}, "reconcile_schedule=nightly is invalid: it must be cron("),
         ({"reconcile_schedule": "rate(1 days)"}, "reconcile_schedule=rate(1 days) is invalid"),
         ({"vector_store": "OTHER"}, "vector_store needs knowledge_base=existing"),
