@@ -117,7 +117,7 @@ def answers_function(
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask for the status of any document")
     path.registry.grant(function, READ)
     path.registry.grant_names(function)
-    if options.access_settings.questions_per_day:
+    if options.access_settings.limits_questions:
         path.registry.grant(function, [UPDATE], [f"{BUDGET}#*"])
     if options.target is Target.AWS:
         for model in filter(None, (answers.answer_model, answers.answer_fallback_model, answers.support_model)):

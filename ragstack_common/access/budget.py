@@ -1,4 +1,4 @@
-"""The number of questions that a caller may ask in a day: a leaked key costs no more than that."""
+"""The number of questions that a person, or a program, may ask in a day: a leaked token costs no more than that."""
 
 import hashlib
 import time
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from ragstack_common.access.audit import AuditSink, record
 from ragstack_common.access.audit_bus import audit_sink
-from ragstack_common.access.callers import Caller
+from ragstack_common.access.callers import Caller, is_program
 from ragstack_common.core.errors import LimitReachedError
 from ragstack_common.core.reporting import reaching_the_registry
 from ragstack_common.registry.table import BUDGET, EXPIRES_AT, PARTITION_KEY, SORT_KEY, to_item
@@ -22,13 +22,18 @@ DAY_SECONDS: Final = 86_400
 
 
 class DailyBudget:
-    """Counts the questions of each caller and day, in UTC; the limit is 1 or more."""
+    """Counts the questions of each caller and day, in UTC.
+
+    A role or a key can stand for a backend that asks for many people, so programs have a limit of their own. No limit
+    is 0.
+    """
 
     def __init__(
         self,
         client: "DynamoDBClient",
         table: str,
         limit: int,
+        of_program: int = 0,
         *,
         sink: AuditSink | None = None,
         clock: Callable[[], float] = time.time,
@@ -36,6 +41,7 @@ class DailyBudget:
         self._client = client
         self._table = table
         self._limit = limit
+        self._of_program = of_program
         self._sink = sink
         self._clock = clock
 
@@ -43,12 +49,13 @@ class DailyBudget:
     def from_env(cls, env: Mapping[str, str]) -> Self | None:
         """Return the budget that the environment describes; None for no limit."""
         settings = AccessSettings.from_env(env)
-        if settings.registry_table is None or settings.questions_per_day == 0:
+        if settings.registry_table is None or not settings.limits_questions:
             return None
         from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - without a limit, no table is needed
 
         client, table = dynamodb_client(), settings.registry_table
-        return cls(client, table, settings.questions_per_day, sink=audit_sink(settings))
+        limits = settings.questions_per_day, settings.questions_per_day_of_program
+        return cls(client, table, *limits, sink=audit_sink(settings))
 
     def spend(self, caller: Caller) -> None:
         """Count a question.
@@ -57,7 +64,8 @@ class DailyBudget:
             LimitReachedError: The caller has asked the maximum number of questions today.
             RegistryError: The table cannot be written.
         """
-        if caller.is_local:
+        limit = self._of_program if is_program(caller) else self._limit
+        if caller.is_local or limit == 0:
             return
         now = self._clock()
         day = datetime.fromtimestamp(now, UTC).date().isoformat()
@@ -71,13 +79,11 @@ class DailyBudget:
                     ConditionExpression="attribute_not_exists(questions) OR questions < :limit",
                     ExpressionAttributeNames={"#expires": EXPIRES_AT},
                     ExpressionAttributeValues=to_item(
-                        {":one": 1, ":limit": self._limit, ":expires": int(now) + 2 * DAY_SECONDS}
+                        {":one": 1, ":limit": limit, ":expires": int(now) + 2 * DAY_SECONDS}
                     ),
                 )
             )
         if counted is None:
-            record(
-                "limit reached", caller, resource="questions", rule=f"{self._limit} questions a day", sink=self._sink
-            )
-            text = f"{caller.name} asked {self._limit} questions today, which is the limit; it ends at midnight, UTC"
+            record("limit reached", caller, resource="questions", rule=f"{limit} questions a day", sink=self._sink)
+            text = f"{caller.name} asked {limit} questions today, which is the limit; it ends at midnight, UTC"
             raise LimitReachedError(text, int(DAY_SECONDS - now % DAY_SECONDS) + 1)

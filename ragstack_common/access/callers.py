@@ -137,6 +137,11 @@ def caller_from_key(name: str) -> Caller:
     return Caller(principal, frozenset({EVERYONE, principal}))
 
 
+def is_program(caller: Caller) -> bool:
+    """Whether a caller is an IAM role or an API key, not a person."""
+    return caller.name.startswith(("role:", "key:"))
+
+
 def _check_complete(claims: Mapping[str, Any], mapping: "Claims") -> None:
     """Check that the token has all of its claims, for some providers leave out long lists; raises NotAllowedError."""
     elsewhere = claims.get(_ELSEWHERE) or {}

@@ -47,7 +47,14 @@ class AccessSettings(Settings):
     oidc_audience: Names | None = Field(None, description="the audiences of tokens, of which each must have one")
     access_file: Path | None = Field(None, description="the access file; without one, every caller may do everything")
     questions_per_day: int = Field(
-        1000, ge=0, le=10**9, description="questions that one caller may ask in a day; 0 for no limit"
+        1000, ge=0, le=10**9, description="questions that one person may ask in a day; 0 for no limit"
+    )
+    questions_per_day_of_program: int = Field(
+        0,
+        ge=0,
+        le=10**9,
+        description="questions that one IAM role or API key may ask in a day; 0 for no limit, for a role may ask for"
+        " many people",
     )
     registry_table: str | None = Field(None, description="the document registry, which has the changes of the rules")
     audit_reads: bool = Field(
@@ -58,3 +65,8 @@ class AccessSettings(Settings):
     audit_bus: BusName | None = Field(
         None, description="event bus that gets audit events, which the log has in any case; the bus must exist"
     )
+
+    @property
+    def limits_questions(self) -> bool:
+        """Whether questions are counted."""
+        return bool(self.questions_per_day or self.questions_per_day_of_program)

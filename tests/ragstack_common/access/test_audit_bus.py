@@ -78,7 +78,7 @@ def test_there_is_no_bus_by_default() -> None:
 
 def test_a_caller_who_reaches_the_limit_is_audited(dynamodb: Any) -> None:
     sent: list[dict[str, Any]] = []
-    budget = DailyBudget(dynamodb, TABLE, 1, sink=sent.append)
+    budget = DailyBudget(dynamodb, TABLE, 0, 1, sink=sent.append)
     budget.spend(caller_from_key("reader"))
 
     with pytest.raises(LimitReachedError):
