@@ -175,7 +175,7 @@ def _local_endpoints(options: Options) -> dict[str, str]:
     """Send the unmodified clients to the local Bedrock. Source: botocore, service-specific endpoints."""
     if options.bedrock_endpoint is None:
         return {}
-    names = ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
+    names = ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME", "S3VECTORS")
     return dict.fromkeys((f"AWS_ENDPOINT_URL_{name}" for name in names), options.bedrock_endpoint)
 
 

@@ -120,7 +120,7 @@ def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
         *(
             f"{function}/Properties/Environment/Variables/AWS_ENDPOINT_URL_{service}"
             for function in functions
-            for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME")
+            for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME", "S3VECTORS")
         ),
         *(
             f"{mapping}/Properties/ScalingConfig/MaximumConcurrency"

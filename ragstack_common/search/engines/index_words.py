@@ -38,6 +38,7 @@ from ragstack_common.search.errors import describe
 from ragstack_common.search.merge import best_first, identify
 from ragstack_common.search.models import Ranking, RetrievedChunk
 from ragstack_common.settings.names import S3_VECTORS, SOURCE_URI_KEY
+from ragstack_common.settings.search import QuerySettings
 
 TEXT_KEY: Final = "AMAZON_BEDROCK_TEXT"
 OWN_KEYS: Final = frozenset({TEXT_KEY, "AMAZON_BEDROCK_METADATA"})
@@ -265,6 +266,32 @@ class IndexWords:
 def words_of(knowledge_base_id: str, index_arn: str | None, timeout_seconds: float) -> IndexWords:
     """Return the index of a knowledge base of this process, which remembers what it learnt about it."""
     return IndexWords(knowledge_base_id, index_arn, timeout_seconds=timeout_seconds)
+
+
+def state_of(settings: QuerySettings, *, client: Any = None, agent: Any = None) -> WordsState | None:
+    """Return how the knowledge base of a deployment is searched; None if it is not known to be on S3 Vectors.
+
+    Each call searches for a word.
+
+    Args:
+        settings: Those of the function `query`.
+        client: A boto3 client of s3vectors; by default that of the process.
+        agent: A boto3 client of bedrock-agent; by default that of the process.
+
+    Raises:
+        RetrievalError: It cannot be known now.
+    """
+    if settings.vector_store != S3_VECTORS:
+        return None
+    if settings.search_type == "SEMANTIC":
+        return WordsState("SEMANTIC", "SEARCH_TYPE is SEMANTIC")
+    return IndexWords(
+        settings.knowledge_base_id,
+        settings.vector_index_arn,
+        timeout_seconds=settings.timeout_seconds,
+        client=client,
+        agent=agent,
+    ).state()
 
 
 def combined(

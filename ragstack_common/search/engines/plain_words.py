@@ -9,8 +9,9 @@ from ragstack_common.text.words import detect_language, is_stop_word, normalized
 MAX_CHARACTERS: Final = 1024
 """Source: botocore, s3vectors, QueryVectors, text of queryTexts."""
 
-_SYNTAX: Final = re.compile(r"""["'`()\[\]{}<>~*^:;!?&|\\/+=#@$%,]+|(?<![^\W_])[-.]+|[-.]+(?!\w)""")
-"""What may have a meaning in a query language; S3 Vectors documents none. Hyphens and dots within a word stay."""
+_SYNTAX: Final = re.compile(r"""["`()\[\]{}<>~*^:;!?&|\\/+=#@$%]+|(?<![^\W_])[-.,']+|[-.,']+(?!\w)""")
+"""What may have a meaning in a query language; S3 Vectors documents none. Hyphens, dots, commas and apostrophes stay
+within a word or a number."""
 
 
 def plain_words(question: str, limit: int = MAX_CHARACTERS) -> str:

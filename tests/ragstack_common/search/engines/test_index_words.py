@@ -25,9 +25,11 @@ from ragstack_common.search.engines.index_words import (
     IndexWords,
     WordsState,
     combined,
+    state_of,
     words_of,
 )
 from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, S3_VECTORS
+from ragstack_common.settings.search import QuerySettings
 from tests.local_bedrock.support import OPENSEARCH, Bedrock, Clock, client, serving
 
 ANIMALS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -329,6 +331,17 @@ def test_the_state_says_why_an_index_is_not_searched_by_words(service: Service) 
     assert "is not on S3 Vectors" in str(states(service, elsewhere).reason)
     assert "ResourceNotFoundException" in str(states(service, "ABCDEFGHIJ").reason)
     assert states(service, "ABCDEFGHIJ", index_arn=service.index) == WordsState("HYBRID")
+
+
+def test_the_state_of_a_deployment_follows_its_settings(service: Service) -> None:
+    def state(**variables: str) -> WordsState | None:
+        settings = QuerySettings.from_env({"KNOWLEDGE_BASE_ID": service.base, **variables})
+        return state_of(settings, client=service.vectors, agent=service.bedrock.agent)
+
+    assert state() is None
+    assert state(VECTOR_STORE="S3_VECTORS") == WordsState("HYBRID")
+    assert state(VECTOR_STORE="S3_VECTORS", VECTOR_INDEX_ARN=service.index) == WordsState("HYBRID")
+    assert state(VECTOR_STORE="S3_VECTORS", SEARCH_TYPE="SEMANTIC") == WordsState("SEMANTIC", "SEARCH_TYPE is SEMANTIC")
 
 
 def test_the_index_of_a_knowledge_base_is_asked_for_once(service: Service) -> None:

@@ -1,0 +1,66 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragstack_common.search.engines.plain_words import MAX_CHARACTERS, plain_words
+from ragstack_common.text.words import words
+
+TOPIC = "reimbursement of travel expenses in 2024 for Zyzzyva-42"
+PADDING = " ".join(["please tell me what you think about all of the things that we have here"] * 40)
+
+
+@pytest.mark.parametrize(
+    ("question", "sent"),
+    [
+        ("How many days of leave?", "how many days of leave"),
+        (
+            '"exact phrase" AND (this OR that) NOT +must -mustn\'t field:value wild* ~2',
+            "exact phrase and this or that not must mustn't field value wild 2",
+        ),
+        ("t3.micro costs $1,003.50, in eu-west-1.", "t3.micro costs 1,003.50 in eu-west-1"),
+        ("ÜBERMUT im Häuschen", "übermut im häuschen"),
+        ("हिन्दी में प्रश्न?", "हिन्दी में प्रश्न"),
+        ("年次休暇は何日ですか", "年次休暇は何日ですか"),
+        ("?!", ""),
+    ],
+)
+def test_a_question_is_sent_as_words_without_syntax(question: str, sent: str) -> None:
+    assert plain_words(question) == sent
+
+
+@given(st.text(max_size=400))
+def test_a_short_question_keeps_its_words(question: str) -> None:
+    sent = plain_words(question)
+
+    assert not set(sent) & set('"()[]{}*~^:!&|\\/+')
+    if len(sent) < MAX_CHARACTERS and question.isascii():
+        letters = [word for word in words(question) if word.isalpha()]
+        assert [word for word in letters if word in sent] == letters
+
+
+@given(st.text(min_size=MAX_CHARACTERS, max_size=3 * MAX_CHARACTERS))
+def test_what_is_sent_is_never_too_long(question: str) -> None:
+    assert len(plain_words(question)) <= MAX_CHARACTERS
+
+
+@pytest.mark.parametrize("question", [f"{PADDING} {TOPIC}", f"{TOPIC} {PADDING}", f"{PADDING} {TOPIC} {PADDING}"])
+def test_a_long_question_keeps_what_it_is_about_wherever_that_is(question: str) -> None:
+    sent = plain_words(question, 80).split()
+
+    assert {"reimbursement", "travel", "expenses", "2024", "zyzzyva-42"} <= set(sent)
+    assert "the" not in sent
+
+
+def test_repeated_words_and_numbers_come_before_long_ones() -> None:
+    question = "alpha extraordinarily alpha 7 beta remarkable alpha"
+
+    assert plain_words(question, len("alpha 7")) == "alpha 7"
+    assert plain_words(question, len("alpha extraordinarily 7")) == "alpha extraordinarily 7"
+
+
+def test_a_question_of_stop_words_keeps_them() -> None:
+    assert plain_words("to be or not to be " * 10, 20) != ""
+
+
+def test_one_endless_word_is_cut() -> None:
+    assert plain_words("x" * 5000) == "x" * MAX_CHARACTERS
