@@ -57,8 +57,7 @@ class Indexing:
 
     def folder(self, cache: Path, data: DataSet) -> Path:
         """Return the folder of the index of a collection; each way to index has its own."""
-        store = ["S3_VECTORS"] if self.on_s3_vectors else []
-        parts = json.dumps([FORM, data.digest, self.absolute_embedding, self.contextual_headers, *store])
+        parts = json.dumps([FORM, data.digest, self.absolute_embedding, self.contextual_headers])
         return cache / f"{data.name}-{sha256(parts.encode()).hexdigest()[:16]}"
 
     @property
@@ -128,14 +127,15 @@ def running(folder: Path, arguments: Sequence[str], environment: Mapping[str, st
 
 
 def _opened(url: str, *, on_s3_vectors: bool) -> Index:
-    """Find the knowledge base in the folder, or make it."""
+    """Find the knowledge base in the folder, or make it; a second one finds its embeddings there."""
     agent = make_client(url, "bedrock-agent")
-    bases = [base for base in agent.list_knowledge_bases()["knowledgeBaseSummaries"] if base["name"] == KNOWLEDGE_BASE]
+    name = f"{KNOWLEDGE_BASE}-s3-vectors" if on_s3_vectors else KNOWLEDGE_BASE
+    bases = [base for base in agent.list_knowledge_bases()["knowledgeBaseSummaries"] if base["name"] == name]
     if bases:
         identifier = bases[0]["knowledgeBaseId"]
     else:
-        place = create_vector_index(make_client(url, "s3vectors"), KNOWLEDGE_BASE) if on_s3_vectors else None
-        identifier = create_knowledge_base(agent, KNOWLEDGE_BASE, place)
+        place = create_vector_index(make_client(url, "s3vectors"), name) if on_s3_vectors else None
+        identifier = create_knowledge_base(agent, name, place)
     found = agent.list_data_sources(knowledgeBaseId=identifier)["dataSourceSummaries"]
     if not found:
         made = agent.create_data_source(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import multiprocessing
+import random
 import subprocess
 import sys
 import time
@@ -56,16 +57,19 @@ def local_bedrock(folder: Path | str, *arguments: str) -> Iterator[tuple[str, in
 
 
 @contextmanager
-def fixed_time_service(seconds: float, respond: Callable[[dict[str, Any]], bytes]) -> Iterator[str]:
+def fixed_time_service(
+    seconds: float, respond: Callable[[dict[str, Any]], bytes], spread: float = 0.0
+) -> Iterator[str]:
     """Run a service in its own process that answers every request after a fixed time; gives its URL.
 
     Args:
-        seconds: The fixed time.
+        seconds: The fixed time, or the median of times with a spread.
+        spread: Standard deviation of the logarithm of the times; .4 makes the 95th percentile twice the median.
         respond: Returns the body of the response to a request's body. It is a function of a module, and fast.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(seconds, respond, there), daemon=True)
+    process = context.Process(target=_serve, args=(seconds, respond, there, spread), daemon=True)
     process.start()
     try:
         yield f"http://127.0.0.1:{here.recv()}"
@@ -74,12 +78,12 @@ def fixed_time_service(seconds: float, respond: Callable[[dict[str, Any]], bytes
         process.join()
 
 
-def _serve(seconds: float, respond: Callable[[dict[str, Any]], bytes], connection: Connection) -> None:
+def _serve(seconds: float, respond: Callable[[dict[str, Any]], bytes], connection: Connection, spread: float) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                end = time.perf_counter() + seconds
+                end = time.perf_counter() + seconds * random.lognormvariate(0.0, spread)
                 length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
                 body = respond(json.loads(await reader.readexactly(length)))
                 await asyncio.sleep(max(0.0, end - time.perf_counter()))
