@@ -26,8 +26,8 @@ from ragstack_common.search.base import PAGE_SIZE, RetrievalBackend
 from ragstack_common.search.document_search import below
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.search.engines import converted
-from ragstack_common.search.engines.index_words import IndexWords, WordHit, combined, words_of
-from ragstack_common.search.engines.words_and_vectors import WordsAndVectors
+from ragstack_common.search.engines.index_words import IndexWords, combined, words_of
+from ragstack_common.search.engines.words_and_vectors import WordRanking, WordsAndVectors
 from ragstack_common.search.errors import describe
 from ragstack_common.search.inference import VocabularySource
 from ragstack_common.search.merge import best_first, identify, merge_slices, rank_key
@@ -194,11 +194,10 @@ class BedrockEngine(Engine):
         finder = self._finder(request.query)
         scope = parsed(request.scope_filter)
 
-        def combine(
-            chunks: Sequence[RetrievedChunk], hits: Sequence[WordHit], best_bm25: float
-        ) -> list[RetrievedChunk]:
+        def combine(chunks: Sequence[RetrievedChunk], found: WordRanking) -> list[RetrievedChunk]:
             share = HASHED_COSINE_SHARE if finder.embedding == DEFAULT_EMBEDDING else MODEL_COSINE_SHARE
-            ranked = combined(chunks, [(to_chunk(hit.result), hit.bm25) for hit in hits], best_bm25, share)
+            hits = [(to_chunk(hit.result), hit.bm25) for hit in found.hits]
+            ranked = combined(chunks, hits, found.best_bm25, share, has_more=found.has_more)
             kind = self.search_type if finder.embedding is None else "HYBRID"
             calibration = calibration_of(self._calibrations, finder.embedding, kind)
             return ranked if calibration is None else [_with_relevance(chunk, calibration) for chunk in ranked]

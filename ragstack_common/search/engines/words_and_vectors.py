@@ -25,8 +25,6 @@ from ragstack_common.search.parts import one_line
 CANDIDATES: Final = 100
 """Chunks of each side at least: a page of both. With 20 to 500, nDCG@10 differs by less than .005 (docs/adr/0038)."""
 
-Combine = Callable[[Sequence[RetrievedChunk], Sequence[WordHit], float], list[RetrievedChunk]]
-
 WORDS: Final = "words"
 """Name of the search by words in reports."""
 
@@ -41,9 +39,20 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class _Found:
+class WordRanking:
+    """The hits that match words best.
+
+    Attributes:
+        best_bm25: That of everything in the caller's scope.
+        has_more: Whether there may be more hits.
+    """
+
     hits: tuple[WordHit, ...]
     best_bm25: float
+    has_more: bool
+
+
+Combine = Callable[[Sequence[RetrievedChunk], WordRanking], list[RetrievedChunk]]
 
 
 class WordsAndVectors:
@@ -51,7 +60,7 @@ class WordsAndVectors:
 
     Args:
         ask: Searches by vectors.
-        combine: Makes one ranking of chunks, hits by words and the best BM25.
+        combine: Makes one ranking of both.
         indexed: Returns a restriction as the index knows it.
         scope: What the caller may see; the best BM25 is that of all of it, so that a filter changes no score.
     """
@@ -99,7 +108,7 @@ class WordsAndVectors:
             by_words.cancel()
         if found is None:
             return chunks[:count]
-        return self._combine(chunks, found.hits, found.best_bm25)[:count]
+        return self._combine(chunks, found)[:count]
 
     def reported(self, outcome: SearchOutcome) -> SearchOutcome:
         """Add to an outcome that words were not searched, and why."""
@@ -119,7 +128,7 @@ class WordsAndVectors:
         if self._error is not None and not isinstance(self._error[0], ConfigurationError):
             raise self._error[0]
 
-    async def _in_time(self, by_words: "asyncio.Future[_Found]") -> _Found | None:
+    async def _in_time(self, by_words: "asyncio.Future[WordRanking]") -> WordRanking | None:
         """Await the search by words until shortly before the deadline; then, or if it fails, return None."""
         seconds = seconds_left(self._ends_at - time.perf_counter())
         await asyncio.wait([by_words], timeout=max(0.0, seconds - min(seconds * RESERVED_SHARE, MAX_RESERVED_SECONDS)))
@@ -138,16 +147,16 @@ class WordsAndVectors:
         LOGGER.warning("Words were not searched: %s", one_line(error))
         self._error = error, (time.perf_counter() - self._start) * 1000
 
-    async def _found(self, depth: int, restriction: Filter | None) -> _Found:
+    async def _found(self, depth: int, restriction: Filter | None) -> WordRanking:
         read = self._hits(min(depth, MAX_HITS), restriction)
-        if self._best is not None or restriction == self._scope:
-            hits = await read
-            if self._best is None:
-                self._best = max((hit.bm25 for hit in hits), default=0.0)
-            return _Found(hits, self._best)
-        hits, best = await asyncio.gather(read, self._page(self._scope, 1))
-        self._best = max((hit.bm25 for hit in best.hits), default=0.0)
-        return _Found(hits, self._best)
+        if self._best is None and restriction != self._scope:
+            hits, best = await asyncio.gather(read, self._page(self._scope, 1))
+            best_hits = best.hits
+        else:
+            best_hits = hits = await read
+        if self._best is None:
+            self._best = max((hit.bm25 for hit in best_hits), default=0.0)
+        return WordRanking(hits, self._best, len(hits) >= depth)
 
     async def _hits(self, depth: int, restriction: Filter | None) -> tuple[WordHit, ...]:
         """Return the first *depth* hits; a further call continues after those that were read."""

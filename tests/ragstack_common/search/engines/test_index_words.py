@@ -419,27 +419,38 @@ def chunk(name: str, score: float = 0.0, chunk_id: str | None = None) -> Retriev
     return RetrievedChunk(content=f"text of {name}", source=name, chunk_id=chunk_id, score=score)
 
 
-def test_a_missing_cosine_is_the_lowest_found_and_a_missing_bm25_is_nothing() -> None:
-    vectors = [chunk("a", 0.8), chunk("b", 0.5)]
+def test_what_one_search_did_not_find_counts_as_half_of_its_lowest() -> None:
+    vectors, words = [chunk("a", 0.8), chunk("b", 0.5)], [(chunk("b"), 6.0), (chunk("c"), 12.0)]
 
-    found = combined(vectors, [(chunk("b"), 6.0), (chunk("c"), 12.0)], 12.0, 0.7)
+    found = combined(vectors, words, 12.0, 0.7, has_more=True)
 
-    assert {each.source: round(each.score, 6) for each in found} == {
-        "c": round(0.7 * 0.5 + 0.3, 6),
-        "a": round(0.7 * 0.8, 6),
-        "b": round(0.7 * 0.5 + 0.3 * 0.5, 6),
+    assert {each.source: each.score for each in found} == {
+        "a": pytest.approx(0.7 * 0.8 + 0.3 * 0.25),
+        "b": pytest.approx(0.7 * 0.5 + 0.3 * 0.5),
+        "c": pytest.approx(0.7 * 0.25 + 0.3),
+    }
+
+
+def test_a_chunk_that_words_did_not_find_has_none_if_there_is_no_more() -> None:
+    found = combined([chunk("a", 0.8)], [(chunk("c"), 12.0)], 12.0, 0.7, has_more=False)
+
+    assert {each.source: each.ranked_by.contributions["lexical"] for each in found} == {
+        "a": 0.0,
+        "c": pytest.approx(0.3),
     }
 
 
 def test_chunks_are_the_same_by_id_or_by_source_and_text() -> None:
     vectors = [chunk("a", 0.8, "one"), chunk("b", 0.5)]
 
-    found = combined(vectors, [(chunk("a", chunk_id="one"), 1.0), (chunk("b", chunk_id="other"), 1.0)], 1.0, 0.5)
+    found = combined(
+        vectors, [(chunk("a", chunk_id="one"), 1.0), (chunk("b", chunk_id="other"), 1.0)], 1.0, 0.5, has_more=False
+    )
 
     assert [each.chunk_id for each in found] == ["one", None]
 
 
 def test_without_any_word_the_score_is_that_of_the_vectors() -> None:
-    found = combined([chunk("a", 0.8)], [], 0.0, 0.7)
+    found = combined([chunk("a", 0.8)], [], 0.0, 0.7, has_more=False)
 
     assert found[0].score == pytest.approx(0.56)
