@@ -1,6 +1,7 @@
 """The CDK app: the stacks of RAGStack."""
 
 import os
+from pathlib import Path
 
 from aws_cdk import Acknowledgment, App, CrossStackReferences, ReferenceStrength, Validations
 from cdk_nag import AwsSolutionsChecks
@@ -10,6 +11,7 @@ from infra.checks import check_region
 from infra.discovery import Discovery, token_endpoint, undiscovered
 from infra.layers import LayerError
 from infra.options import OptionError, Options
+from infra.policy_sizes import check_policies
 from infra.stacks import ApiStack, IngestionStack, StorageStack, choose_knowledge_base
 from infra.target import Target
 
@@ -34,6 +36,7 @@ def build(app: App, region: str | None = None, discovery: Discovery = undiscover
 
 if __name__ == "__main__":
     try:
-        build(App(), os.environ.get("CDK_DEFAULT_REGION"), token_endpoint).synth()
+        region = os.environ.get("CDK_DEFAULT_REGION")
+        check_policies(Path(build(App(), region, token_endpoint).synth().directory), region)
     except (OptionError, LayerError) as error:
         raise SystemExit(str(error)) from None

@@ -46,7 +46,7 @@ def check_region(options: Options, region: str | None) -> None:
             raise OptionError(f"{name} is in {other}, and the stacks are in {region}: name one in the same Region")
     if options.web_adapter_layer:
         return
-    if _partition(region) != "aws" or region in WITHOUT_WEB_ADAPTER:
+    if partition(region) != "aws" or region in WITHOUT_WEB_ADAPTER:
         raise OptionError(
             f"AWS publishes no Lambda Web Adapter for arm64 in {region}, which the function answers needs: publish its"
             " layer there yourself and give its ARN as web_adapter_layer, or set AWS_REGION to another Region"
@@ -88,7 +88,8 @@ def _min_bytes_of_part(part: Any) -> int:
     return 1 if "Ref" in part else MIN_UNKNOWN_BYTES
 
 
-def _partition(region: str) -> str:
+def partition(region: str) -> str:
+    """Return the partition of a Region; ``aws`` for one that botocore does not know."""
     try:
         return str(botocore.session.get_session().get_partition_for_region(region))
     except UnknownRegionError:

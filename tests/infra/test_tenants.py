@@ -9,6 +9,8 @@ import pytest
 
 from infra.access_options import MAX_TENANTS
 from infra.options import OptionError, Options
+from infra.policy_sizes import check_policies
+from infra.target import KNOWLEDGE_BASE_REGIONS
 from tests.infra.conftest import EXISTING, Assembly
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
@@ -94,6 +96,8 @@ def test_the_largest_deployment_stays_within_the_limits_of_cloudformation(
         assert len(template.get("Outputs", {})) <= 200, name
         assert len(json.dumps(template)) <= 1_000_000, name
     assert largest.violations == []
+    for region in sorted(KNOWLEDGE_BASE_REGIONS):
+        check_policies(largest.folder, region)
 
 
 def test_names_that_leave_no_room_in_the_environment_are_rejected(
