@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from aws_cdk import Acknowledgment, App, CrossStackReferences, ReferenceStrength, Validations
+from aws_cdk import Acknowledgment, App, CrossStackReferences, ReferenceStrength, Tags, Validations
 from cdk_nag import AwsSolutionsChecks
 
 from infra.alarms import notify
@@ -30,6 +30,9 @@ def build(app: App, region: str | None = None, discovery: Discovery = undiscover
     path = IngestionStack(app, f"{options.prefix}Ingestion", storage, knowledge_base, options).path
     ApiStack(app, f"{options.prefix}Api", path=path, options=options, discovery=discovery)
     notify(storage.alarm_topic, app)
+    for tag in options.tags:
+        name, _, value = tag.partition("=")
+        Tags.of(app).add(name, value)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     return app
 

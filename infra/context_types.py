@@ -145,4 +145,14 @@ WebAcls = Annotated[
 ]
 """Source: wafv2, shape ResourceArn."""
 
+ResourceTags = Annotated[
+    tuple[
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9 _./+@-]{1,128}=[A-Za-z0-9 _.:/+@=-]{0,256}$")],
+        ...,
+    ],
+    BeforeValidator(_separated),
+    Allowed("NAME=VALUE pairs separated by commas"),
+]
+"""Source: tag naming limits of AWS; without colons in names, so that none begins with aws:."""
+
 LayerFile = Annotated[Path, AfterValidator(_existing_file), Allowed("the path of a zip file")]

@@ -15,6 +15,7 @@ from infra.context_types import (
     LayerArn,
     LayerFile,
     Prefix,
+    ResourceTags,
     Schedule,
     SecurityGroupIds,
     SettingsFile,
@@ -58,6 +59,9 @@ class ContextValues(AccessValues):
         "RagStack",
         description="first part of every stack's name, different for each deployment in an account; a long one leaves"
         " less room for the keys of documents",
+    )
+    tags: ResourceTags = Field(
+        (), description="tags of all resources that can have some, such as `project=ragstack,owner=search`"
     )
     api_logging: ApiLogging = Field(
         ApiLogging.OFF,

@@ -27,7 +27,7 @@ async def search_as(
     *,
     in_registry: bool,
 ) -> tuple[T, frozenset[str]]:
-    """Search within what a caller sees, then check the results again.
+    """Search within what a caller sees, then check the results again, and record what the caller sees of them.
 
     The search uses the rules as they are known, and the check those in effect after it: if the caller's labels changed,
     the search is repeated. So a change counts from the next request on, and costs no call before the search. A search
@@ -44,6 +44,19 @@ async def search_as(
         ScopeTooLongError: The caller has more labels than a search can have.
         RegistryError: The caller's labels changed during each of several searches.
     """
+    found, hidden = await _search_and_check(guard, caller, search, get_chunks, in_registry=in_registry)
+    guard.saw("searched", caller, (chunk.source for chunk in get_chunks(found) if chunk.source not in hidden))
+    return found, hidden
+
+
+async def _search_and_check(
+    guard: Guard,
+    caller: Caller,
+    search: Callable[[Scope], Awaitable[T]],
+    get_chunks: Callable[[T], "Sequence[RetrievedChunk]"],
+    *,
+    in_registry: bool,
+) -> tuple[T, frozenset[str]]:
     rules = guard.loaded_rules
     if rules is None:
         rules = await in_thread(guard.known_rules)

@@ -285,9 +285,7 @@ class QueryService:
             outcome, hidden = await search_as(
                 self._guard, caller, search, lambda found: found.chunks, in_registry=self.is_registered
             )
-        seen = outcome.without(hidden) if hidden else outcome
-        self._guard.saw("searched", caller, (chunk.source for chunk in seen.chunks))
-        return seen
+        return outcome.without(hidden) if hidden else outcome
 
     async def _searched(self, request: RetrieveRequest, scope: Scope, *, deep: bool = False) -> SearchOutcome:
         corpus, note = request.corpus_filter, None

@@ -1,5 +1,6 @@
 """Revocations and changed labels count at once, although the index follows later."""
 
+import json
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -83,6 +84,35 @@ def test_what_alice_finds_has_the_document(world: World) -> None:
     answers = found(world)
 
     assert [name for name, answer in answers.items() if "Zebra" not in str(answer)] == []
+
+
+def test_what_callers_see_is_recorded_without_its_text(
+    tmp_path: Path, expected: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
+    with deployed(tmp_path, POLICY, DOCUMENTS, AUDIT_READS="true") as world:
+        found(world)
+        seen = [event for event in world.audits if event["kind"] == "searched"]
+        assert {event["caller"] for event in seen} == {"user:alice"}
+        assert all(f"s3://documents/{SECRET}" in event["documents"] for event in seen)
+        assert {name for event in seen for name in event} == {"kind", "caller", "documents"}
+        assert all(len({*event["documents"]}) == len(event["documents"]) for event in seen)
+
+        world.relabel(SECRET, "board", Status.INDEXED)
+        world.audits.clear()
+        assert found(world) == expected[0]
+
+        assert world.audits
+        assert SECRET not in json.dumps([event["documents"] for event in world.audits if "documents" in event])
+        world.audits.clear()
+        uri = "s3://documents/handbook.md"
+        assert world.call(ALICE, "POST", "/api/view", {"uri": uri})[0] == 200
+        assert world.audits == [{"kind": "opened", "caller": "user:alice", "documents": [uri]}]
+
+
+def test_what_callers_see_is_not_recorded_by_default(world: World) -> None:
+    found(world)
+
+    assert [event["kind"] for event in world.audits] == []
 
 
 @pytest.mark.parametrize(

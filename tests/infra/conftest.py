@@ -77,6 +77,7 @@ AT_THE_EDGE = {
     "email_sender": "no-reply@example.com",
     "mfa": "required",
     "monthly_budget": "250",
+    "tags": "project=ragstack, cost center=a=b",
     "web_acls": (
         "arn:aws:wafv2:us-east-1:123456789012:global/webacl/console/12345678-1234-1234-1234-123456789012,"
         "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/api/12345678-1234-1234-1234-123456789012"

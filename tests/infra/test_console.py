@@ -137,7 +137,7 @@ def test_the_page_may_upload_to_the_address_that_the_api_signs(
     headers = cognito.only("AWS::CloudFront::ResponseHeadersPolicy")["ResponseHeadersPolicyConfig"]
     written = text(headers["SecurityHeadersConfig"]["ContentSecurityPolicy"]["ContentSecurityPolicy"])
     written = written.replace('<{"Ref": "AWS::Region"}>', region).replace('<{"Ref": "AWS::URLSuffix"}>', suffix)
-    written = re.sub(r'<{"Fn::ImportValue": "[^"]*DocumentsBucket[^"]*"}>', "documents", written)
+    written = re.sub("<[^<>]*DocumentsBucket[^<>]*>", "documents", written)
     (allowed,) = [part.split()[1:] for part in written.split("; ") if part.startswith("connect-src")]
     assert form in allowed, "a source without a slash at its end is the address itself"
     assert any(new.startswith(each) for each in allowed if each.endswith("/documents/"))

@@ -22,7 +22,20 @@ def outputs(assembly: Any) -> dict[str, Any]:
 
 def test_a_deployment_with_everything_passes_cdk_nag_and_cfn_lint(edge: Any, lint: Any) -> None:
     assert edge.violations == []
-    lint(*(edge.folder / f"RagStack{name}.template.json" for name in ("Api", "Storage")))
+    lint(*(edge.folder / f"{name}.template.json" for name in edge.templates))
+
+
+def test_everything_that_can_has_the_tags_of_the_deployer(edge: Any, aws: Any) -> None:
+    def tagged(assembly: Any) -> set[str]:
+        resources = assembly.resources().values()
+        return {each["Type"] for each in resources if "ragstack" in json.dumps(each["Properties"].get("Tags", ""))}
+
+    assert tagged(edge) >= {
+        *("AWS::ApiGateway::Stage", "AWS::CloudFront::Distribution", "AWS::DynamoDB::Table", "AWS::Lambda::Function"),
+        *("AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::S3Vectors::Index", "AWS::SQS::Queue"),
+    }
+    assert {"Key": "cost center", "Value": "a=b"} in edge.only("AWS::DynamoDB::Table")["Tags"]
+    assert tagged(aws) == set()
 
 
 def test_the_console_has_the_domain_of_the_deployer(edge: Any) -> None:

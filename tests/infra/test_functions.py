@@ -9,6 +9,9 @@ import pytest
 
 from infra.layers import LAMBDA_PYTHON
 from ragstack_common.core.metrics import STACK
+from ragstack_common.core.telemetry import NO_METRICS
+from ragstack_common.search.wrappers.multislice import MultiSliceBackend
+from ragstack_common.services.search import make_engine
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.ingestion import (
     FUNCTION_SETTINGS,
@@ -214,6 +217,20 @@ def test_events_go_to_the_bus_that_the_deployer_names(with_headers: Any, tuned: 
     assert ":event-bus/documents" in tuned.rights("ingestion_status")["events:PutEvents"]
     assert with_headers.environment("ingestion")["EVENT_BUS_NAME"] == "default"
     assert tuned.environment("ingestion_status")["EVENT_BUS_NAME"] == "documents"
+
+
+def test_a_model_reranks_what_the_own_knowledge_base_finds(synthesize: Any) -> None:
+    """Its id is known to the deployment alone, so the configuration need not name it."""
+    config = {"reranker": {"type": "bedrock"}, "backend": {"type": "bedrock"}}
+    assembly = synthesize(retrieval_engine="reranked", retrieval_engine_config=json.dumps(config))
+
+    rights = assembly.rights("query")
+    settings = QuerySettings.from_env({**assembly.environment("query"), "KNOWLEDGE_BASE_ID": "ABCDEFGHIJ"})
+    engine = make_engine(settings, NO_METRICS)
+
+    assert rights.keys() == RIGHTS["query"] | {"bedrock:InvokeModel", "bedrock:Rerank"}
+    assert "::foundation-model/cohere.rerank-v3-5:0" in rights["bedrock:InvokeModel"]
+    assert isinstance(engine, MultiSliceBackend)
 
 
 def test_an_engine_brings_only_the_rights_that_it_needs(synthesize: Any, stand_in_layer: Path) -> None:

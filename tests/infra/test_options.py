@@ -203,6 +203,8 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             "console_certificate=arn:aws:acm:eu-west-1:123456789012:certificate/0-a is invalid: CloudFront needs one",
         ),
         ({"web_acls": f"{WEB_ACL}/a/b,{WEB_ACL}/c/d"}, "web_acls names two of the scope REGIONAL"),
+        ({"tags": "project"}, "tags=project is invalid: it must be NAME=VALUE pairs separated by commas"),
+        ({"tags": "aws:cloudformation:stack-name=a"}, "tags=aws:cloudformation:stack-name=a is invalid"),
         ({"web_acls": WEB_ACL}, f"web_acls={WEB_ACL} is invalid: it must be ARNs of web ACLs"),
         ({"web_acls": f"{WEB_ACL}/a/b".replace("regional", "global")}, "a web ACL of the scope CLOUDFRONT is for the"),
         ({**LOCAL, "api_domain": "a.example.com", "api_certificate": CERTIFICATE}, "api_domain is for target=aws"),

@@ -43,11 +43,11 @@ async function opened(settings: Partial<ConsoleSettings> = {}): Promise<Session>
 }
 
 /** Leave in the tab what a sign-in leaves there. */
-function signIn(claims: object): string {
+function signIn(claims: object, issuer = ISSUER): string {
   const payload = Buffer.from(JSON.stringify(claims)).toString("base64url");
   const token = `e30.${payload}.signature`;
   const user = { access_token: token, token_type: "Bearer", profile: {} };
-  tab.setItem(`oidc.user:${ISSUER}:console`, JSON.stringify(user));
+  tab.setItem(`oidc.user:${issuer}:console`, JSON.stringify(user));
   return token;
 }
 
@@ -79,6 +79,19 @@ test("what is done last is done as the person who signs out", async () => {
   expect(proofs).toEqual([{ Authorization: `Bearer ${token}` }]);
   expect(location.assign.mock.lastCall?.[0]).toContain("https://issuer.test/logout?");
   expect(tab.text).not.toContain("oidc");
+});
+
+test("signing out ends the session at Amazon Cognito, which has its own parameters", async () => {
+  const issuer = "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_aBc";
+  const page = "https://ragstack-1.auth.eu-west-1.amazoncognito.com/logout";
+  signIn({ aud: "api", sub: "alice" }, issuer);
+  const session = await opened({ issuer, sign_out_url: page });
+
+  await session.signOut();
+
+  const address = new URL(String(location.assign.mock.lastCall?.[0]));
+  expect(address.origin + address.pathname).toBe(page);
+  expect(Object.fromEntries(address.searchParams)).toEqual({ client_id: "console", logout_uri: HOME });
 });
 
 test("a token for another audience does not keep somebody signed in", async () => {
