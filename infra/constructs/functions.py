@@ -241,6 +241,7 @@ def documents_function(
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)
     path.status.queue.grant(function, "sqs:GetQueueAttributes")
+    path.knowledge_base.grant_words(function)  # the status says whether words are searched
     _grant_alarms(function)
     watch_service(own, service="documents", options=options)
     return function

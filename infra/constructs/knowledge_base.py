@@ -82,8 +82,12 @@ class KnowledgeBaseReference:
         grant_knowledge_bases(function, actions, [self.knowledge_base_id, *(own for own, _ in self.tenants.values())])
 
     def grant_search(self, function: lambda_.Function) -> None:
-        """Allow *function* to search vectors, and words in S3 Vectors, whose indexes it can find out."""
+        """Allow *function* to search vectors and words."""
         self.grant(function, SEARCH)
+        self.grant_words(function)
+
+    def grant_words(self, function: lambda_.Function) -> None:
+        """Allow *function* to search words in S3 Vectors, whose indexes it can find out."""
         if self.vector_store == S3_VECTORS and (self.tenants or self.index is None):
             self.grant(function, DISCOVER)
         if self.index is not None:

@@ -50,6 +50,7 @@ from ragstack_common.services.judgments import Judgment, JudgmentChange, Judgmen
 from ragstack_common.services.measures import JudgedRanking, Measures, measure
 from ragstack_common.services.status import DEAD_LETTERS, DeploymentStatus, StatusReport
 from ragstack_common.services.uploads import AttributesChange, UploadAnswer, UploadRequest, Uploads
+from ragstack_common.services.word_search import word_search_of
 from ragstack_common.settings.ingestion import DocumentApiSettings
 
 MAX_VALUE_CHARACTERS: Final = 200
@@ -104,6 +105,7 @@ class DocumentService:
                 queue_urls={name: url for name, url in queue_urls.items() if url is not None},
                 cloudwatch=cloudwatch_client(),
                 prefix=env.get(STACK),
+                word_search=word_search_of(settings),
             ),
             failures=Failures(
                 bucket=bucket,

@@ -19,6 +19,7 @@ from ragstack_common.registry.jobs import MAX_PAGE, RECONCILE, JobStore
 from ragstack_common.registry.records import WORKED_ON, Status
 from ragstack_common.registry.table import BY_STATUS, STATUS, to_item
 from ragstack_common.services.jobs import JobAnswer, to_answer
+from ragstack_common.services.word_search import WordSearch, WordSearchSource
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
@@ -83,6 +84,9 @@ class StatusReport(BaseModel, defer_build=True):
     throughput: list[HourlyThroughput] = Field(
         description=f"The last {HOURS} hours, oldest first. A document counts each time that it is indexed or fails"
     )
+    word_search: WordSearch | None = Field(
+        default=None, description="How the knowledge base is searched; null if the deployment has none"
+    )
     notes: list[str] = Field(description="What is missing, and why")
 
 
@@ -102,6 +106,7 @@ class DeploymentStatus:
     queue_urls: dict[str, str]
     cloudwatch: "BaseClient"
     prefix: str | None
+    word_search: WordSearchSource = lambda: None
     clock: Callable[[], float] = time.time
 
     def report(self) -> StatusReport:
@@ -125,6 +130,7 @@ class DeploymentStatus:
             alarms=self._alarms(notes),
             last_reconciliation=job,
             throughput=throughput,
+            word_search=self.word_search(),
             notes=notes,
         )
 

@@ -10,7 +10,7 @@ from ragstack_common.settings.base import Allowed, BusName, Settings, separated_
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_common.settings.names import OTHER_STORE
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
-from ragstack_common.settings.search import QuerySettings, VectorStore
+from ragstack_common.settings.search import QuerySettings, SearchType, VectorStore
 from ragstack_common.settings.tenants import TenantSettings
 from ragstack_common.settings.tracing import TraceSettings
 
@@ -204,6 +204,9 @@ class DocumentApiSettings(DocumentSettings):
     receipts_queue_url: str | None = Field(None, description="the queue of comparisons, whose messages are counted")
     dead_letter_queue_url: str = Field(description="the dead-letter queue")
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
+    knowledge_base_id: str | None = Field(None, description="the knowledge base, whose search the status describes")
+    vector_index_arn: str | None = Field(None, description="its index on S3 Vectors")
+    search_type: SearchType | None = Field(None, description="as for searches, for the status")
     upload_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload")
     upload_seconds: int = Field(
         900,

@@ -76,9 +76,10 @@ def doctor(
         _check_stack(checks, connection, stack.stack_prefix)
     advice = "`ragstack logs query` says why; with auth=iam, the caller needs execute-api:Invoke"
     if checks.run("api", lambda: _health(api), advice):
+        checks.run("word search", lambda: _word_search(api), "docs/SEARCH.md#words")
         _check_documents(checks, api, connection, timeout)
     else:
-        checks.skip("the API does not answer", "upload", "search", "answer", "relevance", "clean-up")
+        checks.skip("the API does not answer", "word search", "upload", "search", "answer", "relevance", "clean-up")
     if as_json:
         shown = [asdict(check) for check in checks.done]
         display.print_json({"healthy": checks.are_healthy, "api_url": api.url, "checks": shown})
@@ -202,6 +203,22 @@ def _dead_letters(connection: "Connection") -> str:
 def _health(api: "HttpOperations") -> str:
     run(api.health())
     return api.url
+
+
+def _word_search(api: "HttpOperations") -> str:
+    from ragstack_common.services.status import StatusReport  # noqa: PLC0415 - help does without
+
+    try:
+        found = run(api.request("GET", "/api/status", StatusReport)).word_search
+    except RagStackError as error:
+        raise CheckError(f"Not read: {error}", "warning", "Only operators may read the status") from None
+    if found is None:
+        raise CheckError("The deployment has no knowledge base", "skipped")
+    if found.search_type is None:
+        raise CheckError(f"Not known: {found.reason}", "skipped")
+    if found.search_type == "SEMANTIC":
+        raise CheckError(f"Searches do not find words: {found.reason}", "warning")
+    return "Searches find words too (HYBRID)"
 
 
 def _upload(documents: "ApiDocuments", key: str, token: str, timeout: float) -> str:

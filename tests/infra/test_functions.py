@@ -56,7 +56,8 @@ RIGHTS = {
     | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"cloudwatch:DescribeAlarms", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-    | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"},
+    | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"}
+    | {"s3vectors:GetVectors", "s3vectors:QueryVectors"},
     "ingestion": SENDING
     | READING_A_QUEUE
     | {"bedrock:DeleteKnowledgeBaseDocuments", "bedrock:GetKnowledgeBaseDocuments"}

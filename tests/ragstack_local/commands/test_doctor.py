@@ -61,7 +61,7 @@ def test_a_stack_whose_api_is_down_fails(tmp_path: Path, connection: Connection,
         "alarms": "failed",
         "dead letters": "warning",
         "api": "failed",
-        **dict.fromkeys(("upload", "search", "answer", "relevance", "clean-up"), "skipped"),
+        **dict.fromkeys(("word search", "upload", "search", "answer", "relevance", "clean-up"), "skipped"),
     }
     assert found["dead letters"]["found"] == "1 messages could not be processed"
     assert "failed   api: " in shown.stdout

@@ -4,11 +4,11 @@ import { useEffect, useRef, useState } from "react";
 import { useLoaded, useRepeated } from "../../context";
 import { count, duration, time } from "../../format";
 import { Badge, Button, Card } from "../../parts/shapes";
-import { Await, Notice } from "../../parts/states";
+import { Await, Notice, sentence } from "../../parts/states";
 import { Hidden, Table } from "../../parts/Table";
 import { address } from "../../route";
 import { isStatus, JOB_BADGES, meaning, STATUSES } from "../../status";
-import { nextPause, problems, quietAlarms, type ServiceStatus, SHORTEST_PAUSE } from "./service";
+import { nextPause, problems, quietAlarms, type ServiceStatus, SHORTEST_PAUSE, wordSearch } from "./service";
 import { Throughput } from "./Throughput";
 
 export function StatusTab() {
@@ -52,6 +52,7 @@ export function StatusTab() {
         <Queues status={status.data} />
         <Alarms alarms={status.data.alarms} />
         <Reconciliation job={status.data.last_reconciliation} />
+        <WordSearch found={status.data.word_search} />
       </div>
       <Throughput hours={status.data.throughput} />
       {status.data.notes.map((note) => (
@@ -190,6 +191,19 @@ function AlarmList({ alarms }: { alarms: NonNullable<ServiceStatus["alarms"]> })
         </li>
       ))}
     </ul>
+  );
+}
+
+function WordSearch({ found }: { found: ServiceStatus["word_search"] }) {
+  if (!found) return null;
+  const { title, isGood } = wordSearch(found.search_type);
+  return (
+    <Card title="Search">
+      <p>
+        <Badge kind={isGood ? "good" : ""}>{title}</Badge>
+      </p>
+      {found.reason && <p className="small">{sentence(found.reason)}</p>}
+    </Card>
   );
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axisEnd, nextPause, problems, quietAlarms, type ServiceStatus } from "./service";
+import { axisEnd, nextPause, problems, quietAlarms, type ServiceStatus, wordSearch } from "./service";
 
 const WELL: ServiceStatus = {
   documents: { INDEXED: 12, FAILED: 0 },
@@ -57,6 +57,15 @@ it("the status is read less often while nothing changes", () => {
   expect(pauses).toEqual([30, 60, 120, 240, 300, 300]);
   expect(nextPause(300, WELL, { ...WELL, dead_letters: 1 })).toBe(30);
   expect(nextPause(30, null, WELL)).toBe(30);
+});
+
+it("what a search finds is said in words", () => {
+  const types = ["HYBRID", "SEMANTIC", null] as const;
+  expect(types.map((type) => wordSearch(type).title)).toEqual([
+    "words and meanings",
+    "meanings only",
+    "not known",
+  ]);
 });
 
 it("an axis ends at a round number", () => {

@@ -35,6 +35,14 @@ export function axisEnd(largest: number): number {
   return ([1, 2, 5].find((step) => step * power >= largest) ?? 10) * power;
 }
 
+/** What a search finds. */
+export function wordSearch(searchType: "HYBRID" | "SEMANTIC" | null): { title: string; isGood: boolean } {
+  if (searchType === null) return { title: "not known", isGood: false };
+  return searchType === "HYBRID"
+    ? { title: "words and meanings", isGood: true }
+    : { title: "meanings only", isGood: false };
+}
+
 export const SHORTEST_PAUSE = 30;
 const LONGEST_PAUSE = 300;
 
