@@ -28,5 +28,6 @@ def test_the_documented_schedule_of_the_reconciliation_is_the_default(aws: Any) 
     assert f"by default `{rule['Properties']['ScheduleExpression']}`" in GUIDE
 
 
-def test_the_documented_number_of_alarms_is_right(aws: Any) -> None:
+def test_the_documented_number_of_alarms_is_right(aws: Any, edge: Any) -> None:
     assert f"{len(aws.resources('AWS::CloudWatch::Alarm'))} alarms, whether or not" in GUIDE
+    assert f"; {len(edge.resources('AWS::CloudWatch::Alarm'))} with an API for people and one for programs" in GUIDE

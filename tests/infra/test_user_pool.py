@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -9,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from infra.access_options import DEFAULT_CALLBACKS
+from infra.access_options import DEFAULT_CALLBACKS, MAX_API_KEYS
 from infra.constructs import user_pool
 from ragstack_local.signin import browser
 
@@ -136,3 +137,16 @@ def test_invitations_come_from_the_verified_domain_of_the_deployer(cognito: Any,
 def test_the_pool_allows_every_port_on_which_login_waits(cognito: Any) -> None:
     assert tuple(f"http://localhost:{port}{browser.PATH}" for port in browser.PORTS) == DEFAULT_CALLBACKS
     assert cognito.only("AWS::Cognito::UserPoolClient")["CallbackURLs"][:-1] == [*DEFAULT_CALLBACKS]
+
+
+def test_many_groups_and_keys_fit_into_the_stack(synthesize: Any, tmp_path: Path) -> None:
+    """CloudFormation takes 500 resources in a stack."""
+    file = tmp_path / "access.json"
+    file.write_text(json.dumps({"rights": {"read": [f"group:{number}" for number in range(600)]}}))
+    names = ",".join(f"program-{number:02}-of-the-company" for number in range(MAX_API_KEYS))
+
+    assembly = synthesize(auth="cognito,api_key", access=str(file), api_keys=names)
+
+    assert len(json.loads(assembly.only("Custom::UserPoolGroups")["Groups"])) == 600
+    assert len(assembly.resources("AWS::ApiGateway::ApiKey")) == MAX_API_KEYS
+    assert len(assembly.templates["RagStackApi"]["Resources"]) < 500
