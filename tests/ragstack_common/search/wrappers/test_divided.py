@@ -2,6 +2,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstack_common.core.errors import InvalidFilterError, ScopeTooLongError, ServiceUnavailableError
 from ragstack_common.filters import Clause, Filter, Operator, all_of, evaluate, parse
@@ -53,6 +55,36 @@ async def test_filters_apply_to_each_part() -> None:
     assert names(outcome.chunks) == "d190 d191 d192"
     assert len(divided.requests) == 3
     assert outcome.complete
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20),
+    st.integers(1, 8),
+    st.integers(0, 2),
+    st.integers(1, 10),
+    st.sampled_from(["chunk", "document"]),
+)
+def test_what_is_found_does_not_depend_on_hidden_documents_or_on_the_parts(
+    documents: list[tuple[int, int]], seen: int, excluded: int, top_k: int, by: Any
+) -> None:
+    """Documents have a label and a score; the caller sees the first labels, and some documents are excluded."""
+    chunks = [
+        chunk(f"d{number}", score / 10, source=f"d{number // 2}", metadata={"access": f"l{label}", "number": number})
+        for number, (label, score) in enumerate(documents)
+    ]
+    chunks.sort(key=lambda each: (-each.score, each.source, each.content))
+    scope = all_of(labels(seen), Clause(Operator.NOT_IN, "number", (0, 1)[:excluded]) if excluded else None)
+    request = SearchRequest("q", top_k, scope_filter=scope, deduplicate_by=by)
+    visible = [each for each in chunks if scope is not None and evaluate(scope, each.metadata)]
+
+    found = asyncio.run(DividedBackend(Shelf(*chunks), 2 + excluded).search(request))
+    alone = asyncio.run(DividedBackend(Shelf(*visible), 2 + excluded).search(request))
+    whole = asyncio.run(DividedBackend(Shelf(*visible), LIMIT).search(request))
+
+    assert found.chunks == alone.chunks
+    assert [part.hits for part in found.parts] == [part.hits for part in alone.parts]
+    if by == "chunk":
+        assert found.chunks == whole.chunks
 
 
 async def test_a_chunk_that_several_parts_find_counts_once() -> None:
