@@ -52,7 +52,7 @@ def functions_of_the_api(assembly: Any) -> dict[str, str]:
 def test_failures_behind_a_200_or_429_raise_an_alarm(aws: Any) -> None:
     """Each function of the API watches its permissions, and each that searches the searches too."""
     deployed = functions_of_the_api(aws)
-    searching = {service for name, service in deployed.items() if "KNOWLEDGE_BASE_ID" in aws.environment(service)}
+    searching = {service for service in deployed.values() if "bedrock:Retrieve" in aws.rights(service)}
     expected = {
         "DeploymentFaults": (set(deployed.values()), 1),
         "UpstreamThrottles": (searching, 5),
