@@ -5,7 +5,7 @@ search configuration for the key under which Bedrock writes the text of a chunk.
 :func:`combined` makes one ranking of both (docs/adr/0038).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from time import monotonic
@@ -124,6 +124,9 @@ class IndexWords:
         client: A boto3 client of s3vectors.
         agent: A boto3 client of bedrock-agent.
         clock: In seconds.
+
+    Attributes:
+        calls: Running ones that several searches share, by event loop and request.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class IndexWords:
         self._given_agent = agent
         self._clock = clock
         self._problem: tuple[float, str] | None = None
+        self.calls: dict[Hashable, Any] = {}
 
     @property
     def problem(self) -> str | None:

@@ -17,7 +17,7 @@ from ragstack_common.core.errors import (
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.filters import Filter
 from ragstack_common.search.document_search import Ask
-from ragstack_common.search.engines.index_words import MAX_HITS, PAGE_SIZE, IndexWords, WordHit
+from ragstack_common.search.engines.index_words import MAX_HITS, PAGE_SIZE, IndexWords, Page, WordHit
 from ragstack_common.search.engines.plain_words import plain_words
 from ragstack_common.search.models import Note, RetrievedChunk, SearchOutcome, SliceReport, SliceStatus
 from ragstack_common.search.parts import one_line
@@ -150,13 +150,22 @@ class WordsAndVectors:
     async def _found(self, depth: int, restriction: Filter | None) -> WordRanking:
         read = self._hits(min(depth, MAX_HITS), restriction)
         if self._best is None and restriction != self._scope:
-            hits, best = await asyncio.gather(read, self._page(self._scope, 1))
-            best_hits = best.hits
+            hits, best_hits = await asyncio.gather(read, self._best_of_scope())
         else:
             best_hits = hits = await read
         if self._best is None:
             self._best = max((hit.bm25 for hit in best_hits), default=0.0)
         return WordRanking(hits, self._best, len(hits) >= depth)
+
+    async def _best_of_scope(self) -> tuple[WordHit, ...]:
+        """Return the best hit; searches of one question that run at the same time, such as slices, share the call."""
+        key = asyncio.get_running_loop(), self._text, self._scope
+        call = self._words.calls.get(key)
+        if call is None:
+            call = self._words.calls[key] = asyncio.ensure_future(self._page(self._scope, 1))
+            call.add_done_callback(lambda ended: (self._words.calls.pop(key), ended.cancelled() or ended.exception()))
+        page: Page = await asyncio.shield(call)
+        return page.hits
 
     async def _hits(self, depth: int, restriction: Filter | None) -> tuple[WordHit, ...]:
         """Return the first *depth* hits; a further call continues after those that were read."""

@@ -174,6 +174,21 @@ def test_one_call_is_added_and_another_one_with_a_filter_beyond_the_scope(servic
     }
 
 
+def test_searches_with_several_filters_share_the_call_for_the_best(service: Service) -> None:
+    """As those of corpora do."""
+    engine = service.engine()
+    requests = [SearchRequest("animal", filters={"place": place}) for place in ("land", "sea", "air")]
+
+    async def together() -> list[SearchOutcome]:
+        return await asyncio.gather(*map(engine.search, requests))
+
+    with service.answering(lambda _: time.sleep(0.3)):  # so that all are under way at the same time
+        outcomes = asyncio.run(together())
+
+    assert all(outcome.complete for outcome in outcomes)
+    assert sorted(call["topK"] for call in service.calls) == [1, 100, 100, 100]
+
+
 def test_a_filter_changes_no_score(service: Service) -> None:
     everything = {chunk.source: chunk.score for chunk in service.search("largest fastest animal", 134).chunks}
     filtered = service.search("largest fastest animal", filters={"place": "sea"}).chunks
