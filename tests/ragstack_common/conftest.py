@@ -7,6 +7,7 @@ from pytest_socket import socket_allow_hosts
 
 from ragstack_common.core import clients, deadline
 from ragstack_common.search import factory
+from ragstack_common.search.engines.index_words import words_of
 from tests.support.aws_service import AwsService, aws_service
 from tests.support.language_model import LanguageModel, language_model
 
@@ -29,6 +30,8 @@ def no_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     cached = (
         clients.retrieval_client,
+        clients.vectors_client,
+        words_of,
         clients.model_client,
         clients.agent_client,
         clients.s3_client,

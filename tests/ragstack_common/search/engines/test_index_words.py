@@ -15,6 +15,7 @@ from botocore.compat import HTTPHeaders
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from local_bedrock.creation import create_knowledge_base, create_vector_index
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.core.errors import InvalidFilterError, RetrievalError
 from ragstack_common.filters import parse
 from ragstack_common.ingestion.requests import text_document
@@ -26,8 +27,9 @@ from ragstack_common.search.engines.index_words import (
     WordsState,
     combined,
     state_of,
-    words_of,
 )
+from ragstack_common.services.search import QueryService
+from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, S3_VECTORS
 from ragstack_common.settings.search import QuerySettings
 from tests.local_bedrock.support import OPENSEARCH, Bedrock, Clock, client, serving
@@ -422,8 +424,25 @@ def test_a_failure_within_a_stream_is_raised(service: Service) -> None:
         assert asyncio.run(streamed())[0].source == "cheetah"
 
 
+def test_a_deployment_searches_the_words_of_its_index(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BEDROCK_AGENT_RUNTIME", "S3VECTORS"):
+        monkeypatch.setenv(f"AWS_ENDPOINT_URL_{name}", service.bedrock.url)
+    variables = {
+        "KNOWLEDGE_BASE_ID": service.base,
+        "VECTOR_STORE": "S3_VECTORS",
+        "VECTOR_INDEX_ARN": service.index,
+        "RETRIEVAL_TIMEOUT_SECONDS": "20",
+    }
+
+    found = QueryService.from_env(variables).retrieve(RetrieveRequest(query="zyzzyva 42-B", explain=True), OPERATOR)
+
+    assert found.results[0].source == "eel"
+    assert found.results[0].ranking is not None
+    assert found.results[0].ranking.signals["lexical"] > 0
+    assert (found.complete, found.notes) == (True, ())
+
+
 def test_a_process_remembers_indexes_for_all_engines() -> None:
-    words_of.cache_clear()
     make = partial(BedrockEngine, "ABCDEFGHIJ", vector_store=S3_VECTORS)
 
     assert make().words is make().words is not make().on("KLMNOPQRST").words
