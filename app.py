@@ -9,6 +9,7 @@ from cdk_nag import AwsSolutionsChecks
 from infra.alarms import notify
 from infra.checks import check_region
 from infra.discovery import Discovery, token_endpoint, undiscovered
+from infra.everywhere import apply_everywhere
 from infra.layers import LayerError
 from infra.options import OptionError, Options
 from infra.policy_sizes import check_policies
@@ -30,6 +31,7 @@ def build(app: App, region: str | None = None, discovery: Discovery = undiscover
     path = IngestionStack(app, f"{options.prefix}Ingestion", storage, knowledge_base, options).path
     ApiStack(app, f"{options.prefix}Api", path=path, options=options, discovery=discovery)
     notify(storage.alarm_topic, app)
+    apply_everywhere(app, options)
     for tag in options.tags:
         name, _, value = tag.partition("=")
         Tags.of(app).add(name, value)

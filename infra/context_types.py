@@ -78,6 +78,27 @@ TableName = Annotated[
 ]
 """Source: dynamodb, shape TableName."""
 
+KeyArn = Annotated[
+    str, Field(pattern=r"^arn:aws[-a-z0-9]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+$"), Allowed("the ARN of a KMS key")
+]
+"""Source: s3vectors, shape KmsKeyArn, which takes no alias."""
+
+_RETENTIONS: Final = frozenset(
+    {*(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)}
+)
+
+
+def _retention(days: int) -> int:
+    if days not in _RETENTIONS:
+        raise ValueError("CloudWatch does not take this number of days")
+    return days
+
+
+RetentionDays = Annotated[
+    int, AfterValidator(_retention), Allowed("a number of days that CloudWatch takes, such as 7, 30, 90, 365 or 3653")
+]
+"""Source: logs, PutRetentionPolicy."""
+
 VectorIndexArn = Annotated[
     str,
     Field(

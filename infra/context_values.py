@@ -12,10 +12,12 @@ from infra.context_types import (
     CertificateArn,
     Domain,
     EmailAddress,
+    KeyArn,
     LayerArn,
     LayerFile,
     Prefix,
     ResourceTags,
+    RetentionDays,
     Schedule,
     SecurityGroupIds,
     SettingsFile,
@@ -73,8 +75,19 @@ class ContextValues(AccessValues):
         description="[an existing bucket](#existing-resources) for the documents, also one that an earlier deployment"
         " left; versioning must be on",
     )
+    documents_bucket_key_arn: KeyArn | None = Field(
+        None, description="the KMS key that encrypts the objects of `documents_bucket`"
+    )
     registry_table: TableName | None = Field(
         None, description="the [document registry](#existing-resources) that an earlier deployment left"
+    )
+    kms_key_arn: KeyArn | None = Field(
+        None,
+        description="[a key of your own](#a-key-of-your-own) for buckets, vectors, table, queues, topics and logs; by"
+        " default the keys of AWS",
+    )
+    log_retention_days: RetentionDays | None = Field(
+        None, description="how long all logs are kept; by default 30 days, and longer those of `audit_reads`"
     )
     knowledge_base: KnowledgeBaseKind = Field(
         KnowledgeBaseKind.S3_VECTORS, description="create a knowledge base on S3 Vectors, or use an existing one"
@@ -224,6 +237,11 @@ class ContextValues(AccessValues):
         return next((arn for arn in self.web_acls if ":regional/" in arn), None)
 
     @property
+    def key_arns(self) -> list[str]:
+        """The KMS keys of the deployer that encrypt what functions and Bedrock read and write."""
+        return sorted({key for key in (self.kms_key_arn, self.documents_bucket_key_arn) if key})
+
+    @property
     def uses_existing_knowledge_base(self) -> bool:
         """Whether the deployer named a knowledge base."""
         return self.knowledge_base is KnowledgeBaseKind.EXISTING
@@ -284,7 +302,11 @@ class ContextValues(AccessValues):
             ),
             *(
                 (name in given and not on_aws, f"{name} is for target=aws: leave it out")
-                for name in ("api_domain", "console_domain", "monthly_budget", "web_acls")
+                for name in ("api_domain", "console_domain", "kms_key_arn", "monthly_budget", "web_acls")
+            ),
+            (
+                self.documents_bucket_key_arn and not self.documents_bucket,
+                "documents_bucket_key_arn needs documents_bucket: for a bucket of the stacks, give kms_key_arn",
             ),
             *(
                 (getattr(self, name) and not on_aws, f"{name} is for target=aws: local data is in --data-dir")

@@ -18,12 +18,12 @@ from infra.constructs.knowledge_base import EVERY_INDEX, KnowledgeBaseIds, Knowl
 from infra.constructs.settled_role import SettledRole
 from infra.constructs.text_search import TEXT_KEY, TextSearch
 from infra.embeddings import MODELS, EmbeddingModel
+from infra.everywhere import use_keys
 from infra.options import Options
 from ragstack_common.settings.names import S3_VECTORS
 
 EMBEDDING_TYPE: Final = "FLOAT32"
 DISTANCE_METRIC: Final = "cosine"
-ENCRYPTION: Final = "AES256"
 
 ROLE_NAME_PREFIX: Final = "AmazonBedrockExecutionRoleForKnowledgeBase_"
 """Source: CloudFormation's schema of AWS::Bedrock::KnowledgeBase, RoleArn."""
@@ -47,7 +47,7 @@ def generation(options: Options) -> str:
         EMBEDDING_TYPE,
         DISTANCE_METRIC,
         NON_FILTERABLE_KEYS,
-        ENCRYPTION,
+        f"aws:kms {options.kms_key_arn}" if options.kms_key_arn else "AES256",
         DATA_SOURCE_TYPE,
     )
     return hashlib.sha256(repr(create_only).encode()).hexdigest()[:8]
@@ -83,7 +83,7 @@ class VectorKnowledgeBase(Construct):
         self._model: EmbeddingModel = MODELS[options.embedding]
         self.embedding = self._model.model_id
         self._model_arn = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}::foundation-model/{self.embedding}"
-        self._documents, self._headers, self._generation = documents, headers, generation(options)
+        self._documents, self._headers, self._options = documents, headers, options
         self._bucket = self._vector_bucket()
         index = self._vector_index(self)
         resource = f"{self._bucket.attr_vector_bucket_arn}/index/*" if tenants else index.attr_index_arn
@@ -153,6 +153,11 @@ class VectorKnowledgeBase(Construct):
             description="The documents bucket",
             knowledge_base_id=knowledge_base.attr_knowledge_base_id,
             name="documents",
+            server_side_encryption_configuration=bedrock.CfnDataSource.ServerSideEncryptionConfigurationProperty(
+                kms_key_arn=self._options.kms_key_arn
+            )
+            if self._options.kms_key_arn
+            else None,
             vector_ingestion_configuration=self._headers.ingestion if self._headers else None,
         )
         data_source.node.add_dependency(self._settled)  # its permission for the function of headers may be new
@@ -165,7 +170,9 @@ class VectorKnowledgeBase(Construct):
         bucket = s3vectors.CfnVectorBucket(
             self,
             "VectorBucket",
-            encryption_configuration=s3vectors.CfnVectorBucket.EncryptionConfigurationProperty(sse_type=ENCRYPTION),
+            encryption_configuration=s3vectors.CfnVectorBucket.EncryptionConfigurationProperty(
+                kms_key_arn=self._options.kms_key_arn, sse_type="aws:kms" if self._options.kms_key_arn else "AES256"
+            ),
         )
         bucket.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return bucket
@@ -219,6 +226,8 @@ class VectorKnowledgeBase(Construct):
                 resources=[indexes],
             ),
         ]
+        if self._options.key_arns:
+            statements.append(use_keys(self._options))
         return iam.PolicyDocument(statements=[*statements, *(headers.statements() if headers else [])])
 
     def _service_role(self, policies: iam.PolicyDocument) -> iam.Role:
@@ -238,5 +247,5 @@ class VectorKnowledgeBase(Construct):
             description="Reads the documents, embeds them and keeps their vectors",
             inline_policies={"Use": policies},
             # The names of roles are shared by all Regions; a stack's id begins with eight digits of its own.
-            role_name=f"{ROLE_NAME_PREFIX}{Fn.select(0, Fn.split('-', stack_uuid))}-{self._generation}",
+            role_name=f"{ROLE_NAME_PREFIX}{Fn.select(0, Fn.split('-', stack_uuid))}-{generation(self._options)}",
         )

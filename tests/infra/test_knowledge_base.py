@@ -20,6 +20,7 @@ from infra.target import KNOWLEDGE_BASE_REGIONS
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 OWNED = (
     "AWS::Bedrock::KnowledgeBase",
     "AWS::Bedrock::DataSource",
@@ -67,7 +68,6 @@ def test_no_stack_imports_the_ids_of_the_knowledge_base(aws: Any) -> None:
         ("EMBEDDING_TYPE", "BINARY"),
         ("DISTANCE_METRIC", "euclidean"),
         ("NON_FILTERABLE_KEYS", ("AMAZON_BEDROCK_TEXT",)),
-        ("ENCRYPTION", "aws:kms"),
         ("DATA_SOURCE_TYPE", "CUSTOM"),
     ],
 )
@@ -81,9 +81,9 @@ def test_a_create_only_setting_makes_new_resources_and_outputs(
     assert before.isdisjoint(logical_ids())
 
 
-@pytest.mark.parametrize("embedding", ["cohere", "nova"])
-def test_another_embedding_makes_new_resources_and_outputs(embedding: str, node: None) -> None:
-    assert logical_ids().isdisjoint(logical_ids(embedding=embedding))
+@pytest.mark.parametrize("choice", [{"embedding": "cohere"}, {"embedding": "nova"}, {"kms_key_arn": KEY}])
+def test_another_embedding_or_key_makes_new_resources_and_outputs(choice: dict[str, str], node: None) -> None:
+    assert logical_ids().isdisjoint(logical_ids(**choice))
 
 
 def test_a_default_deployment_keeps_its_knowledge_base() -> None:

@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from infra.options import OptionError, Options
 from tests.infra.conftest import EXISTING, Assembly
 from tests.infra.inline_code import InlineCode
 from tests.support.aws_service import AwsService, Dropped, Fault, aws_service
+from tests.support.forked_bedrock import forked_bedrock
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
@@ -175,6 +178,43 @@ def test_many_indexes_that_fail_leave_time_for_the_answer(code: InlineCode, serv
     assert answer is not None
     assert "there was no time left" in answer["data"]["State"]
     assert code.seconds < 900
+
+
+def test_the_local_s3_vectors_searches_what_was_configured(
+    code: InlineCode, monkeypatch: pytest.MonkeyPatch, service: AwsService, tmp_path: Path
+) -> None:
+    """An implementation that was written from the model, and not for this test."""
+    with forked_bedrock(tmp_path) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3VECTORS", url)
+        client = boto3.client("s3vectors", region_name="us-east-1")
+        client.create_vector_bucket(vectorBucketName="vectors")
+        index = client.create_index(
+            vectorBucketName="vectors",
+            indexName="shared",
+            dataType="float32",
+            dimension=2,
+            distanceMetric="cosine",
+            metadataConfiguration={"nonFilterableMetadataKeys": [KEY]},
+        )["indexArn"]
+        client.put_vectors(
+            indexArn=index, vectors=[{"key": "a", "data": {"float32": [1, 0]}, "metadata": {KEY: "a hotel in Kyoto"}}]
+        )
+
+        states = []
+        for request, language in (("Create", None), ("Update", "de"), ("Delete", None)):
+            answer = code.run(request, {"Indexes": [index], **({"Language": language} if language else {})})
+            assert answer is not None
+            found = client.get_index(indexArn=index)["index"]["metadataConfiguration"]
+            states.append(
+                (answer["data"]["State"], [each.get("language") for each in found.get("textSearchConfigurations", [])])
+            )
+            if request == "Update":
+                hits = client.query_vectors(indexArn=index, topK=1, queryTexts=[{"text": "kyoto", "metadataKey": KEY}])
+                assert [hit["key"] for hit in hits["vectors"]] == ["a"]
+
+    assert [languages for _, languages in states] == [[None], ["de"], []]
+    assert {state for state, _ in states[:2]} <= {"ACTIVE (1)", "BUILDING (1)"}
+    assert states[2][0] == "OFF (1)"
 
 
 def test_the_role_may_configure_the_index_and_no_other(aws: Assembly) -> None:
