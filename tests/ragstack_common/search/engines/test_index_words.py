@@ -16,6 +16,7 @@ from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from local_bedrock.creation import create_knowledge_base, create_vector_index
 from ragstack_common.access.callers import OPERATOR
+from ragstack_common.core.artefacts import text_of
 from ragstack_common.core.errors import InvalidFilterError, RetrievalError
 from ragstack_common.filters import parse
 from ragstack_common.ingestion.requests import text_document
@@ -23,6 +24,7 @@ from ragstack_common.search import RetrievedChunk, SearchOutcome, SearchRequest,
 from ragstack_common.search.engines.bedrock import BedrockBackend, BedrockEngine
 from ragstack_common.search.engines.index_words import (
     REMEMBERED_SECONDS,
+    TEXT_KEY,
     IndexWords,
     WordsState,
     combined,
@@ -30,7 +32,7 @@ from ragstack_common.search.engines.index_words import (
 )
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, S3_VECTORS
+from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, S3_VECTORS, SOURCE_URI_KEY
 from ragstack_common.settings.search import QuerySettings
 from tests.local_bedrock.support import OPENSEARCH, Bedrock, Clock, client, serving
 
@@ -108,16 +110,16 @@ def service(server: Service) -> Service:
 def refused(status: int, code: str, message: str = "arn:aws:iam::123456789012:role/secret") -> Callable[..., Any]:
     """Return a handler that answers with an error of the service."""
 
-    def handler(_: Any) -> AWSResponse:
-        class Raw:
-            @staticmethod
-            def stream(*_: Any, **__: Any) -> Iterator[bytes]:
-                yield json.dumps({"message": message}).encode()
+    return lambda _: response(status, {"x-amzn-errortype": code}, json.dumps({"message": message}).encode())
 
-        headers = HTTPHeaders.from_dict({"x-amzn-errortype": code})
-        return AWSResponse("http://local", status, headers, Raw())
 
-    return handler
+def response(status: int, headers: dict[str, str], body: bytes) -> AWSResponse:
+    class Raw:
+        @staticmethod
+        def stream(*_: Any, **__: Any) -> Iterator[bytes]:
+            yield body
+
+    return AWSResponse("http://local", status, HTTPHeaders.from_dict(headers), Raw())
 
 
 def raised(error: Exception) -> Callable[..., Any]:
@@ -372,6 +374,39 @@ def test_the_index_of_a_knowledge_base_is_asked_for_once(service: Service) -> No
     service.search("whale", engine=service.engine(vector_index_arn=service.index))
 
     assert len(asked) == 1
+
+
+def test_each_tenant_has_the_index_of_its_own_knowledge_base(service: Service) -> None:
+    index = create_vector_index(service.vectors, "plants")
+    tenant = create_knowledge_base(service.bedrock.agent, "plants", index)
+    service.bedrock.custom_source(tenant).ingested(text_document("fern", "The fern likes shade.", {}))
+
+    outcome = service.search("fern", engine=service.engine(vector_index_arn=service.index).on(tenant))
+
+    assert sources(outcome.chunks) == ["fern"]
+    assert {call["indexArn"] for call in service.calls} == {index}
+    assert (outcome.complete, outcome.notes) == (True, ())
+
+
+def test_converted_documents_are_found_under_their_own_names(service: Service) -> None:
+    text = text_of("s3://bucket/folder/deck.pptx")
+    hit = {
+        "key": "one",
+        "metadata": {TEXT_KEY: "Slide words", SOURCE_URI_KEY: text, "x-amz-bedrock-kb-chunk-id": "one"},
+        "scores": {"bm25Scores": [{"metadataKey": TEXT_KEY, "score": 3.0}]},
+    }
+    body = json.dumps({"vectors": [hit], "distanceMetric": "cosine"}).encode()
+
+    def answered(_: Any) -> AWSResponse:
+        return response(200, {}, body)
+
+    with service.answering(answered):
+        outcome = service.search("words", filters={SOURCE_URI_KEY: "s3://bucket/folder/deck.pptx"})
+
+    assert sources(outcome.chunks) == ["s3://bucket/folder/deck.pptx"]
+    assert {"$in": ["s3://bucket/folder/deck.pptx", text]} in [
+        call["filter"][SOURCE_URI_KEY] for call in service.calls if "filter" in call
+    ]
 
 
 def test_an_old_botocore_is_a_reason_and_no_crash(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
