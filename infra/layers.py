@@ -56,6 +56,7 @@ AWS_SERVICES: Final = frozenset(
         "kms",
         "lambda",
         "s3",
+        "s3vectors",
         "secretsmanager",
         "sns",
         "sqs",
