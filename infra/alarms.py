@@ -111,8 +111,8 @@ def watch_service(
         "FaultsAlarm",
         DEPLOYMENT_FAULTS,
         f"The function {service} lost something that it needs, and callers get 5xx until it is restored: a permission"
-        " of its role, the knowledge base, a table, queue or bucket, access to a model, or the issuer of tokens. Its"
-        " log says which",
+        " of its role, the knowledge base, a table, queue or bucket, access to a model, or the issuer of tokens. Or a"
+        " caller has more access labels than a search can have. Its log says which",
         at_least=1,
     )
     if searches:

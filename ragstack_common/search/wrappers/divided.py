@@ -6,7 +6,9 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from ragstack_common.core.errors import InvalidFilterError, InvalidQueryError, ScopeTooLongError
+from botocore.exceptions import ClientError
+
+from ragstack_common.core.errors import InvalidFilterError, InvalidQueryError, InvalidRequestError, ScopeTooLongError
 from ragstack_common.filters import Filter, all_of
 from ragstack_common.filters.constraints import constraints, divide
 from ragstack_common.search.base import PassingWrapper, RetrievalBackend
@@ -17,6 +19,9 @@ from ragstack_common.search.parts import search_together
 
 MAX_PARTS: Final = 5
 """Parts of one search. Each is a search of its own, and an account is allowed about 20 searches a second."""
+
+SHORT_QUERY: Final = 1_000
+"""Characters that no store refuses. Third parties report this maximum for queries of knowledge bases."""
 
 
 class DividedBackend(PassingWrapper):
@@ -52,11 +57,18 @@ class DividedBackend(PassingWrapper):
 
         Raises:
             InvalidFilterError: The filters of the request are too long, or leave too little room for the scope.
-            ScopeTooLongError: The scope alone is too long, also in parts.
+            ScopeTooLongError: The scope alone is too long, also in parts, or is refused.
         """
-        if self._count(request.restriction) <= self.max_constraints:
-            return await self.backend.search(request)
-        return await super().search(request)
+        try:
+            if self._count(request.restriction) <= self.max_constraints:
+                return await self.backend.search(request)
+            return await super().search(request)
+        except InvalidRequestError as error:
+            if _is_about_the_scope(error, request):
+                raise ScopeTooLongError(
+                    "The vector store refused a search whose only filter is that of the access labels: see the log"
+                ) from error
+            raise
 
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         scopes = self._scopes(parsed(request.scope_filter), parsed(request.filters))
@@ -89,3 +101,9 @@ class DividedBackend(PassingWrapper):
 
     def _fits(self, filters: Filter | None, scope: Filter) -> bool:
         return self._count(all_of(scope, filters)) <= self.max_constraints
+
+
+def _is_about_the_scope(error: InvalidRequestError, request: SearchRequest) -> bool:
+    """Whether the service can only have refused the scope, which is not the caller's to change."""
+    is_refused = isinstance(error.__cause__, ClientError) and len(request.query) <= SHORT_QUERY
+    return is_refused and request.scope_filter is not None and request.filters is None

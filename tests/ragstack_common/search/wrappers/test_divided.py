@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstack_common.core.errors import InvalidFilterError, ScopeTooLongError, ServiceUnavailableError
+from ragstack_common.core.errors import (
+    InvalidFilterError,
+    InvalidRequestError,
+    ScopeTooLongError,
+    ServiceUnavailableError,
+)
 from ragstack_common.filters import Clause, Filter, Operator, all_of, evaluate, parse
 from ragstack_common.filters.constraints import constraints
 from ragstack_common.search import SearchRequest
@@ -147,6 +152,28 @@ def test_150_labels_find_everything_in_a_store_that_refuses_more_than_100_constr
         assert len(outcome.chunks) == 50
         assert outcome.complete
         assert outcome.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({}, ScopeTooLongError),
+        ({"filters": {"year": 1}}, InvalidRequestError),
+        ({"scope_filter": None}, InvalidRequestError),
+        ({"query": "q" * 1001}, InvalidRequestError),
+    ],
+)
+def test_a_scope_that_the_store_refuses_all_the_same_is_not_the_callers_error(
+    searches: AwsService, more: dict[str, Any], error: type[Exception]
+) -> None:
+    """If it counts otherwise than its documentation says; of two parts, both are refused."""
+    searches.program("Retrieve", Fault("ValidationException", "The filter is invalid."))
+    backend = BedrockBackend(KNOWLEDGE_BASE, client=searches.client(), vector_store="S3_VECTORS")
+
+    for number in (50, 150):
+        with pytest.raises(error) as raised:
+            asyncio.run(backend.search(SearchRequest(**{"query": "q", "scope_filter": labels(number), **more})))
+        assert type(raised.value) is error
 
 
 def answer(parameters: dict[str, Any]) -> Any:
