@@ -15,7 +15,6 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectTimeoutError,
-    EndpointConnectionError,
     ReadTimeoutError,
     UnknownServiceError,
 )
@@ -214,8 +213,6 @@ class IndexWords:
             return str(error)
         if _code(error) == "ValidationException" and (is_probe or self.state().search_type == "SEMANTIC"):
             return self._problem[1] if self._problem else self._text_search()
-        if isinstance(error, EndpointConnectionError):  # while Bedrock can be reached
-            return "S3 Vectors cannot be reached: check that the Region has it, and the network of the function"
         kind, advice = meaning(error, _MEANINGS)
         return f"{public_reason(error)}: {advice}" if issubclass(kind, _LASTING) else None
 

@@ -243,8 +243,9 @@ def test_a_stream_yields_everything_once_best_first(service: Service) -> None:
         (refused(503, "ServiceUnavailableException"), "failed", "ServiceUnavailableException; try again"),
         (refused(500, "InternalServerException"), "failed", "InternalServerException; try again"),
         (raised(ReadTimeoutError(endpoint_url="http://local")), "timeout", "did not answer in time"),
+        (raised(EndpointConnectionError(endpoint_url="http://local")), "failed", "EndpointConnectionError"),
     ],
-    ids=["throttled", "unavailable", "internal", "timeout"],
+    ids=["throttled", "unavailable", "internal", "timeout", "unreachable"],
 )
 def test_a_failure_that_passes_leaves_the_semantic_result(
     service: Service, handler: Callable[..., Any], status: str, reason: str
@@ -280,10 +281,9 @@ def test_words_that_are_late_do_not_fail_the_search(service: Service) -> None:
         (refused(403, "AccessDeniedException"), "allow s3vectors:QueryVectors and s3vectors:GetVectors"),
         (refused(404, "NotFoundException"), "check the name of the index"),
         (refused(400, "KmsDisabledException"), "check the KMS key"),
-        (raised(EndpointConnectionError(endpoint_url="http://local")), "check that the Region has it"),
         (refused(400, "ValidationException"), "the index refuses searches by words"),
     ],
-    ids=["denied", "no index", "key", "region", "invalid"],
+    ids=["denied", "no index", "key", "invalid"],
 )
 def test_a_lasting_reason_is_noted_and_remembered(service: Service, handler: Callable[..., Any], reason: str) -> None:
     engine = service.engine()
