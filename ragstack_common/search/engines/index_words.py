@@ -52,8 +52,11 @@ MAX_HITS: Final = 10_000
 REMEMBERED_SECONDS: Final = 300.0
 """An index that cannot be searched by words is asked again after this time, which a build may need anyway."""
 
-HALF_BM25: Final = 20.0
-"""A lexical signal of one half is this BM25: about that of three words that only one of a thousand chunks has."""
+HALF_BM25: Final = 26.0
+"""A lexical signal of one half is this BM25: that of three words that only one of 6,000 chunks has.
+
+The local Bedrock takes the number of its own chunks, which is not known here (``ranking.RARE_WORDS``).
+"""
 
 UNSEEN_SHARE: Final = 0.5
 """Share of the lowest cosine or BM25 among the candidates that others are taken to have.
