@@ -252,6 +252,8 @@ def _check_policy(options: Options) -> None:
 
 
 def _check_engines(options: Options) -> None:
+    if options.text_search_language and options.query.search_type == "SEMANTIC":
+        raise OptionError("text_search_language needs searches of words: leave it out, or search_type=SEMANTIC")
     _check_retriever_tool(options.retriever_tool, options.target)
     lacking = sorted({name for engine in options.engines for name in engine.lacking})
     if lacking and not options.dependencies_layer:

@@ -16,8 +16,9 @@ KnowledgeBaseIds: TypeAlias = tuple[str, str]
 """The ids of a knowledge base and of its data source."""
 
 SEARCH: Final = ("bedrock:Retrieve",)
-SEARCH_WORDS: Final = ("s3vectors:GetVectors", "s3vectors:QueryVectors")
-"""A query with words, a filter or metadata needs both. Source: s3vectors, QueryVectors."""
+SEARCH_WORDS: Final = ("s3vectors:GetIndex", "s3vectors:GetVectors", "s3vectors:QueryVectors")
+"""A query with words, a filter or metadata needs the last two (source: s3vectors, QueryVectors). The first tells why
+words cannot be searched."""
 
 DISCOVER: Final = ("bedrock:GetKnowledgeBase",)
 FOLLOW: Final = ("bedrock:GetKnowledgeBaseDocuments",)

@@ -43,7 +43,8 @@ KNOWN = {name for model in FUNCTION_SETTINGS for name in model.variables()} | {S
 ADAPTER = {"AWS_LAMBDA_EXEC_WRAPPER", "AWS_LWA_INVOKE_MODE", "AWS_LWA_PORT", "AWS_LWA_READINESS_CHECK_PATH"}
 
 SENDING = {"sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage"}
-SEARCHING = {"bedrock:Retrieve", "s3vectors:GetVectors", "s3vectors:QueryVectors"}
+WORDS = {"s3vectors:GetIndex", "s3vectors:GetVectors", "s3vectors:QueryVectors"}
+SEARCHING = WORDS | {"bedrock:Retrieve"}
 READING_A_QUEUE = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"}
 RIGHTS = {
     "answers": SEARCHING
@@ -57,7 +58,7 @@ RIGHTS = {
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"cloudwatch:DescribeAlarms", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
     | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"}
-    | {"s3vectors:GetVectors", "s3vectors:QueryVectors"},
+    | WORDS,
     "ingestion": SENDING
     | READING_A_QUEUE
     | {"bedrock:DeleteKnowledgeBaseDocuments", "bedrock:GetKnowledgeBaseDocuments"}

@@ -68,6 +68,24 @@ def test_functions_know_and_may_use_the_knowledge_bases_of_tenants(by_index: Ass
         assert "TENANT_KNOWLEDGE_BASES" not in aws.function(service)["Environment"]["Variables"]
 
 
+def test_the_shared_data_source_and_those_of_tenants_are_synchronised_once(by_index: Assembly) -> None:
+    """The shared one first: `ragstack reconcile --full` starts the others again, and not this one."""
+    sources = [json.dumps(source) for source in by_index.only("Custom::FirstSync")["Sources"]]
+
+    assert len(sources) == 3
+    assert "Tenant" not in sources[0]
+    assert all(name in source for name, source in zip(("acme", "zenith"), sources[1:], strict=True))
+
+
+def test_words_are_searched_in_every_index(by_index: Assembly) -> None:
+    (configures,) = [name for name in by_index.resources("AWS::IAM::Role") if "TextSearch" in name]
+
+    assert len(by_index.only("Custom::TextSearch")["Indexes"]) == 3
+    for rights in (by_index.rights("query"), by_index.rights_of(configures)):
+        assert "/index/*" in rights["s3vectors:GetIndex"]
+    assert by_index.rights("query")["bedrock:GetKnowledgeBase"].count("knowledge-base/") == 3
+
+
 def test_a_deployment_with_tenants_breaks_no_rule(by_index: Assembly, lint: Callable[..., None]) -> None:
     lint(*by_index.folder.glob("*.template.json"))
 
@@ -77,8 +95,14 @@ def test_a_deployment_with_tenants_breaks_no_rule(by_index: Assembly, lint: Call
 def test_existing_knowledge_bases_of_tenants_are_used(synthesize: Callable[..., Assembly], tmp_path: Path) -> None:
     file = access_file(tmp_path, ["acme", "zenith"])
 
-    existing = synthesize(**EXISTING, tenants="index", access=file, tenant_knowledge_bases=json.dumps(IDS))
+    index = {
+        "vector_store": "S3_VECTORS",
+        "vector_index_arn": "arn:aws:s3vectors:eu-west-1:123456789012:bucket/vectors/index/shared",
+    }
 
+    existing = synthesize(**EXISTING, **index, tenants="index", access=file, tenant_knowledge_bases=json.dumps(IDS))
+
+    assert ":bucket/vectors/index/*" in existing.rights("query")["s3vectors:QueryVectors"]
     assert json.loads(existing.environment("query")["TENANT_KNOWLEDGE_BASES"]) == IDS
     assert "knowledge-base/ACMEKB1234" in existing.rights("ingestion")["bedrock:IngestKnowledgeBaseDocuments"]
     outputs = existing.templates["RagStackIngestion"]["Outputs"]

@@ -225,13 +225,16 @@ def test_the_role_may_configure_the_index_and_no_other(aws: Assembly) -> None:
     assert all("/index/*" not in resources for resources in rights.values())
 
 
-def test_the_language_is_a_choice(synthesize: Callable[..., Assembly], aws: Assembly) -> None:
+def test_the_language_is_a_choice(
+    synthesize: Callable[..., Assembly], aws: Assembly, lint: Callable[..., None]
+) -> None:
     german = synthesize(text_search_language="de")
 
     assert german.only("Custom::TextSearch")["Language"] == "de"
     assert "Language" not in aws.only("Custom::TextSearch")
     assert "State" in json.dumps(aws.templates["RagStackKnowledgeBase"]["Outputs"]["TextSearch"])
     assert german.violations == []
+    lint(*german.folder.glob("*.template.json"))
     with pytest.raises(OptionError, match="text_search_language=xx is invalid"):
         Options.from_context({"text_search_language": "xx"})
 
@@ -260,10 +263,18 @@ def test_the_functions_that_search_may_query_the_index(aws: Assembly) -> None:
     ],
 )
 def test_an_existing_knowledge_base_is_searched_for_words_in_the_index_that_is_named(
-    synthesize: Callable[..., Assembly], given: dict[str, str], words: bool, discovers: bool
+    synthesize: Callable[..., Assembly],
+    lint: Callable[..., None],
+    given: dict[str, str],
+    words: bool,
+    discovers: bool,
 ) -> None:
-    rights = synthesize(**EXISTING, **given).rights("query")
+    stacks = synthesize(**EXISTING, documents_bucket="handbook-of-acme", **given)
 
+    rights = stacks.rights("query")
+    assert stacks.environment("query").get("VECTOR_INDEX_ARN") == given.get("vector_index_arn")
+    assert stacks.violations == []
+    lint(*stacks.folder.glob("*.template.json"))
     assert ("s3vectors:QueryVectors" in rights) == words
     assert words is False or rights["s3vectors:QueryVectors"] == json.dumps([INDEX, ""])
     assert ("bedrock:GetKnowledgeBase" in rights) == discovers
@@ -275,6 +286,7 @@ def test_an_existing_knowledge_base_is_searched_for_words_in_the_index_that_is_n
         ({"vector_index_arn": INDEX}, "vector_index_arn needs knowledge_base=existing"),
         ({**EXISTING, "vector_index_arn": INDEX}, "vector_store=S3_VECTORS"),
         ({**EXISTING, "vector_store": "S3_VECTORS", "vector_index_arn": "index"}, "vector_index_arn=index is invalid"),
+        ({"text_search_language": "de", "search_type": "SEMANTIC"}, "text_search_language needs searches of words"),
         ({**EXISTING, "text_search_language": "de"}, "text_search_language cannot be combined"),
         ({**EXISTING, "embedding": "nova"}, "embedding cannot be combined"),
     ],
