@@ -152,6 +152,21 @@ def test_other_documents_or_another_way_to_index_have_another_folder(
     assert len(set(folder.iterdir()) - before) == 2
 
 
+def test_words_are_searched_in_an_index_of_s3_vectors(home: Path, tmp_path: Path, in_process: InProcess) -> None:
+    data = write_data_set(tmp_path / "birds")
+
+    options = ("--compare", "store=s3_vectors", "--compare", "store=s3_vectors,search=SEMANTIC")
+    in_process("eval", "search", data, *options, "--output", tmp_path / "out", data=home)
+
+    setups = {setup["label"]: setup for setup in results(tmp_path / "out")["setups"]}
+    assert list(setups) == [
+        "HYBRID, hashed",
+        "HYBRID, hashed, store=s3_vectors",
+        "SEMANTIC, hashed, store=s3_vectors",
+    ]
+    assert setups["HYBRID, hashed, store=s3_vectors"]["rankings"] == setups["HYBRID, hashed"]["rankings"]
+
+
 def test_an_interrupted_run_continues_later(tmp_path: Path, in_process: InProcess) -> None:
     many = write_data_set(tmp_path / "many")
     with (many / "corpus.jsonl").open("a") as corpus:

@@ -44,6 +44,7 @@ def test_every_option_is_in_the_help() -> None:
         ("boost=0", "boost: Input should be greater than 0"),
         ("boost=inf", "boost: Input should be a finite number"),
         ("vector=-1", "vector: Input should be greater than or equal to 0"),
+        ("store=s3_vectors,cosine_share=0.5", "store=s3_vectors belongs to engine=private, without a cosine_share"),
         ("cosine_share=0.5,search=SEMANTIC", "cosine_share belongs to a HYBRID search of engine=private"),
         ("engine=acme.json,rerank=lexical", "a backend's configuration decides how it reranks"),
     ],

@@ -193,6 +193,17 @@ def test_searches_with_several_filters_share_the_call_for_the_best(service: Serv
     assert sorted(call["topK"] for call in service.calls) == [1, 100, 100, 100]
 
 
+def test_filters_without_a_scope_may_be_one(service: Service) -> None:
+    """The retriever tool gives the caller's scope as a filter: no score may depend on what is outside."""
+    filters = {"place": "sea"}
+
+    found = asyncio.run(service.engine().retrieve("fastest animal", filters=filters))
+
+    assert [(call["topK"], call["filter"]) for call in service.calls] == [(100, {"place": {"$eq": "sea"}})]
+    assert found[0].source == "whale"
+    assert found[0].ranked_by.contributions["lexical"] == pytest.approx(0.9)
+
+
 def test_a_filter_changes_no_score(service: Service) -> None:
     everything = {chunk.source: chunk.score for chunk in service.search("largest fastest animal", 134).chunks}
     filtered = service.search("largest fastest animal", filters={"place": "sea"}).chunks
