@@ -13,6 +13,7 @@ from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.commands import doctor as command
 from ragstack_local.connection.address import Address
 from ragstack_local.connection.connection import Connection
+from ragstack_local.show.checks import Checks
 from tests.ragstack_common.services.conftest import BUCKET, Aws
 from tests.ragstack_local.support import Api, ragstack, running_stack
 from tests.support.api_server import BASE_PATH, api_server
@@ -106,7 +107,7 @@ def test_a_document_that_is_never_indexed_is_removed(
         return {}
 
     monkeypatch.setattr(HttpOperations, "upload", upload)
-    checks = command.Checks(show=lambda _check: None)
+    checks = Checks(show=lambda _check: None)
 
     with api_server(lambda _: documents.app.resolve, {}) as url:
         address = Address.for_url(url + BASE_PATH)
