@@ -1,5 +1,6 @@
 """The documents bucket that exists before the stacks: it only gets the notifications that ingestion needs."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Stack
@@ -13,12 +14,15 @@ from infra.constructs.inline_resource import inline_resource
 _ANNOUNCE: Final = """\
 import boto3
 import cfnresponse
+from botocore.exceptions import ClientError
 
 def handler(event, context):
     asked = event["ResourceProperties"]
     status, reason = cfnresponse.SUCCESS, None
     try:
         client = boto3.client("s3")
+        if event["RequestType"] != "Delete" and not asked.get("Keys") and (key := key_of(client, asked["Bucket"])):
+            raise ValueError(f"its objects are encrypted with {key}: deploy with documents_bucket_key_arn")
         found = client.get_bucket_notification_configuration(Bucket=asked["Bucket"])
         found.pop("ResponseMetadata", None)
         others = [
@@ -38,17 +42,38 @@ def handler(event, context):
             status = cfnresponse.FAILED
         reason = f"The notifications of {asked['Bucket']} cannot be set: {error}"
     cfnresponse.send(event, context, status, {}, asked["Bucket"], reason=reason)
+
+def key_of(client, bucket):
+    try:
+        encryption = client.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]
+    except ClientError:
+        return None
+    defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in encryption["Rules"]]
+    keys = [each.get("KMSMasterKeyID", "") for each in defaults]
+    return next((key for key in keys if key and not key.endswith("alias/aws/s3")), None)
 """
 """Keeps notifications of others, and replaces those of an earlier deployment of this stack, whose queue is gone: S3
 accepts no two for the same events. A deletion never fails: CloudFormation sends one after a failed creation too, for a
-misspelt bucket for example, and could not roll back."""
+misspelt bucket for example, and could not roll back. A bucket with a key of the deployer is refused if no key is named,
+because every function would fail; the key of AWS for S3 lets everybody in the account use it."""
 
 
 class AdoptedBucket(Construct):
-    """A bucket of the deployer, which sends its changes to a queue; the stacks change nothing else of it."""
+    """A bucket of the deployer, which sends its changes to a queue; the stacks change nothing else of it.
+
+    Args:
+        keys: The KMS keys that functions may use.
+    """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, name: str, queue: sqs.IQueue, policy: IDependable
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        keys: Sequence[str],
+        name: str,
+        policy: IDependable,
+        queue: sqs.IQueue,
     ) -> None:
         super().__init__(scope, construct_id)
         self.bucket = s3.Bucket.from_bucket_name(self, "Bucket", name)
@@ -57,12 +82,17 @@ class AdoptedBucket(Construct):
             "Announced",
             code=_ANNOUNCE,
             description="Sets the notifications of an existing bucket",
-            properties={"Bucket": name, "Queue": queue.queue_arn, "Stack": Stack.of(self).stack_name},
+            properties={
+                "Bucket": name,
+                "Queue": queue.queue_arn,
+                "Stack": Stack.of(self).stack_name,
+                **({"Keys": [*keys]} if keys else {}),
+            },
             timeout_seconds=60,
             type_name="BucketNotifications",
         )
         permitted = iam.Grant.add_to_principal(
-            actions=["s3:GetBucketNotification", "s3:PutBucketNotification"],
+            actions=["s3:GetBucketNotification", "s3:GetEncryptionConfiguration", "s3:PutBucketNotification"],
             grantee=role,
             resource_arns=[self.bucket.bucket_arn],
         )

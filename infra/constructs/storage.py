@@ -61,6 +61,7 @@ class DocumentsBucket(Construct):
             self.bucket: s3.IBucket = AdoptedBucket(
                 self,
                 "Adopted",
+                keys=options.key_arns,
                 name=options.documents_bucket,
                 queue=changes.events.queue,
                 policy=changes.bucket_policy,

@@ -12,11 +12,13 @@ from infra.constructs import adopted_bucket
 from infra.options import OptionError, Options
 
 from .conftest import EXISTING, LOCAL
+from .inline_code import InlineCode
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
 BUCKET = {"documents_bucket": "handbook-of-acme"}
 ADOPTED = {**BUCKET, "registry_table": "RagStackStorage-Registry-1ABC"}
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:"
 
 
@@ -96,6 +98,38 @@ def test_notifications_of_others_stay_and_those_of_a_removed_stack_go(monkeypatc
     assert "The notifications of absent cannot be set" in sent[-1][-1]
     names["handler"]({"RequestType": "Delete", "ResourceProperties": {**properties, "Bucket": "absent"}}, None)
     assert sent[-1][2] == "SUCCESS", "a failed creation could not be rolled back"
+
+
+@mock_aws
+@pytest.mark.parametrize(
+    ("encryption", "keys", "accepted"),
+    [
+        ({"SSEAlgorithm": "AES256"}, [], True),
+        ({"SSEAlgorithm": "aws:kms"}, [], True),
+        ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "arn:aws:kms:us-east-1:123456789012:alias/aws/s3"}, [], True),
+        ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, [], False),
+        ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, [KEY], True),
+    ],
+)
+def test_a_bucket_whose_objects_no_function_could_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, encryption: Any, keys: list[str], accepted: bool
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="handbook-of-acme")
+    client.put_bucket_encryption(
+        Bucket="handbook-of-acme",
+        ServerSideEncryptionConfiguration={"Rules": [{"ApplyServerSideEncryptionByDefault": encryption}]},
+    )
+    boto3.client("sqs").create_queue(QueueName="RagStackStorage-new")
+    code = InlineCode(adopted_bucket._ANNOUNCE, monkeypatch)
+    properties = {"Bucket": "handbook-of-acme", "Queue": f"{QUEUE}RagStackStorage-new", "Stack": "RagStackStorage"}
+
+    answer = code.run("Create", {**properties, **({"Keys": keys} if keys else {})})
+
+    assert answer is not None
+    assert answer["status"] == ("SUCCESS" if accepted else "FAILED")
+    assert accepted or f"encrypted with {KEY}: deploy with documents_bucket_key_arn" in answer["reason"]
 
 
 @pytest.mark.parametrize(
