@@ -320,7 +320,7 @@ def combined(
 
     Args:
         vectors: With cosines as scores.
-        words: With the BM25 of each.
+        words: With the BM25 of each, best first.
         best_bm25: That of all that the caller may see, whatever the filters of the search.
         cosine_share: 0 to 1.
         has_more: Whether other chunks may have words of the query too; otherwise their BM25 is 0.
@@ -330,7 +330,7 @@ def combined(
     cosine = UNSEEN_SHARE * min((chunk.score for chunk in vectors), default=0.0)
     lowest = UNSEEN_SHARE * min((bm25 for _, bm25 in words), default=0.0) if has_more else 0.0
     found = {identify(chunk): (chunk, chunk.score, lowest) for chunk in vectors}
-    for chunk, bm25 in words:
+    for chunk, bm25 in reversed(words):  # the best of several parts of a chunk counts
         same = ids.get(identify(chunk)) or texts.get(identify(chunk, "text"))
         if same is not None:
             found[identify(same)] = same, same.score, bm25

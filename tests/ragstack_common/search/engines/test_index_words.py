@@ -530,6 +530,15 @@ def test_chunks_are_the_same_by_id_or_by_source_and_text() -> None:
     assert [each.chunk_id for each in found] == ["one", None]
 
 
+def test_the_best_of_several_hits_of_a_chunk_counts() -> None:
+    """With hierarchical chunking, several vectors may have the id of one chunk."""
+    words = [(chunk("a", chunk_id="one"), 8.0), (chunk("a", chunk_id="one"), 2.0)]
+
+    found = combined([chunk("a", 0.8, "one")], words, 8.0, 0.5, has_more=False)
+
+    assert [each.score for each in found] == [pytest.approx(0.9)]
+
+
 def test_without_any_word_the_score_is_that_of_the_vectors() -> None:
     found = combined([chunk("a", 0.8)], [], 0.0, 0.7, has_more=False)
 
