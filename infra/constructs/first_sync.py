@@ -16,6 +16,9 @@ JOBS_AT_ONCE: Final = 4
 SECONDS_BETWEEN_STEPS: Final = 10
 """Source: Bedrock's quotas, StartIngestionJob requests a second: 0.1."""
 
+LONGEST_WAIT_SECONDS: Final = MAX_WAIT_SECONDS - 300
+"""Room for the answer before CloudFormation gives up."""
+
 ACTIONS: Final = (
     "bedrock:GetIngestionJob",
     "bedrock:ListIngestionJobs",
@@ -35,7 +38,7 @@ def handler(event, context):
     outcome = ""
     if event["RequestType"] != "Delete":
         waiting = list(event["ResourceProperties"]["Sources"])
-        new = {{"until": time.time() + {MAX_WAIT_SECONDS} - 300, "waiting": waiting, "jobs": {{}}, "ended": {{}}}}
+        new = {{"until": time.time() + {LONGEST_WAIT_SECONDS}, "waiting": waiting, "jobs": {{}}, "ended": {{}}}}
         state = event.setdefault("State", new)
         agent = boto3.client("bedrock-agent")
         while (state["waiting"] or state["jobs"]) and time.time() < state["until"]:
@@ -53,13 +56,13 @@ def handler(event, context):
 
 def step(agent, state):
     for source, job in list(state["jobs"].items()):
-        ended = attempt(lambda: follow(agent, source, job))
+        ended = attempt(lambda: follow(agent, source, job), state)
         if ended:
             del state["jobs"][source]
             state["ended"][source] = ended
     if state["waiting"] and len(state["jobs"]) < {JOBS_AT_ONCE}:
         source = state["waiting"][0]
-        ended = attempt(lambda: start(agent, source, state["jobs"]))
+        ended = attempt(lambda: start(agent, source, state["jobs"]), state)
         if ended:
             state["ended"][source] = ended
         if ended or source in state["jobs"]:
@@ -80,12 +83,13 @@ def follow(agent, source, job):
         return None
     return ": ".join([found["status"], *found.get("failureReasons", [])])
 
-def attempt(call):
+def attempt(call, state):
     try:
         return call()
     except Exception as error:
         code = getattr(error, "response", {{}}).get("Error", {{}}).get("Code")
-        return None if code in LATER else f"FAILED: {{error}}"
+        is_new = code == "AccessDeniedException" and time.time() < state["until"] - {LONGEST_WAIT_SECONDS} + 120
+        return None if code in LATER or is_new else f"FAILED: {{error}}"
 
 def named(source):
     knowledge_base, data_source = source.split("/")
@@ -101,7 +105,7 @@ def report(state):
 """Starts a job for each source that never had a complete one, unless it has documents, which shows that it takes them.
 Whatever happens, the deployment goes on: that direct ingestion needs the job is documented and unconfirmed, and without
 it documents become FAILED with a reason, which an operator can remove. A failed deployment would take everything back.
-The function starts itself again before its time is over."""
+The function starts itself again before its time is over. IAM may not know its rights for up to two minutes."""
 
 
 class FirstSync(Construct):

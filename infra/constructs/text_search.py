@@ -72,14 +72,14 @@ def call(operation, body, context):
             if answer.status_code == 200:
                 return json.loads(answer.content or "{{}}")
             status, reason = answer.status_code, f"{{answer.headers.get('x-amzn-errortype')}}: {{answer.text}}"
-        if status not in (408, 409, 429) and status < 500:
+        if status not in (403, 408, 409, 429) and status < 500:
             break
         time.sleep(2 ** attempt)
     raise RuntimeError(f"{{operation}}: {{reason}}")
 """
 """The SDK of Lambda's runtime may lack the operations and members, so the requests are only signed by it. A language is
 changed by removing the configuration and adding another one. The function always succeeds: searches then stay without
-words."""
+words. IAM may not know its rights for a while, so a denied request is repeated."""
 
 
 class TextSearch(Construct):

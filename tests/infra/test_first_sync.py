@@ -169,7 +169,10 @@ def test_a_job_that_never_ends_is_left_to_itself(code: InlineCode, agent: AwsSer
     assert code.seconds < 3600
 
 
-@pytest.mark.parametrize("fault", ["ConflictException", "ThrottlingException", "ServiceQuotaExceededException"])
+@pytest.mark.parametrize(
+    "fault",
+    ["ConflictException", "ThrottlingException", "ServiceQuotaExceededException", "AccessDeniedException"],
+)
 def test_a_start_that_must_wait_is_tried_again(code: InlineCode, agent: AwsService, fault: str) -> None:
     jobs = Jobs(agent, code)
     agent.program("StartIngestionJob", Fault(fault), Fault(fault), jobs.start)

@@ -137,6 +137,7 @@ def test_an_index_that_is_being_changed_is_tried_again(code: InlineCode, service
     indexes = Indexes(service)
     service.program(
         "UpdateMetadataConfiguration",
+        Fault("AccessDeniedException"),
         Fault("ConflictException"),
         Fault("TooManyRequestsException"),
         Fault("ServiceUnavailableException"),
