@@ -43,16 +43,24 @@ def handler(event, context):
         agent = boto3.client("bedrock-agent")
         while (state["waiting"] or state["jobs"]) and time.time() < state["until"]:
             if context.get_remaining_time_in_millis() < 60_000:
-                go_on = json.dumps(event).encode()
-                boto3.client("lambda").invoke(
-                    FunctionName=context.function_name, InvocationType="Event", Payload=go_on
-                )
-                return
+                if goes_on(event, context):
+                    return
+                break
             step(agent, state)
             if state["waiting"] or state["jobs"]:
                 time.sleep({SECONDS_BETWEEN_STEPS})
         outcome = report(state)
     cfnresponse.send(event, context, cfnresponse.SUCCESS, {{"State": outcome}}, "first-sync")
+
+def goes_on(event, context):
+    try:
+        boto3.client("lambda").invoke(
+            FunctionName=context.function_name, InvocationType="Event", Payload=json.dumps(event).encode()
+        )
+    except Exception as error:
+        print(f"It cannot go on: {{error}}")
+        return False
+    return True
 
 def step(agent, state):
     for source, job in list(state["jobs"].items()):

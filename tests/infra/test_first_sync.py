@@ -169,6 +169,13 @@ def test_a_job_that_never_ends_is_left_to_itself(code: InlineCode, agent: AwsSer
     assert code.seconds < 3600
 
 
+def test_an_invocation_that_cannot_go_on_answers(code: InlineCode, agent: AwsService, monkeypatch: Any) -> None:
+    Jobs(agent, code, seconds=10**6)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:9")
+
+    assert synchronise(code, SOURCE) == "NOT ENDED IN TIME (1)"
+
+
 @pytest.mark.parametrize(
     "fault",
     ["ConflictException", "ThrottlingException", "ServiceQuotaExceededException", "AccessDeniedException"],
