@@ -22,6 +22,7 @@ PADDING = " ".join(["please tell me what you think about all of the things that 
         ("हिन्दी में प्रश्न?", "हिन्दी में प्रश्न"),
         ("年次休暇は何日ですか", "年次休暇は何日ですか"),
         ("?!", ""),
+        ("…「」。 \N{GRINNING FACE}", ""),
     ],
 )
 def test_a_question_is_sent_as_words_without_syntax(question: str, sent: str) -> None:
@@ -62,3 +63,13 @@ def test_a_question_of_stop_words_keeps_them() -> None:
 
 def test_one_endless_word_is_cut() -> None:
     assert plain_words("x" * 5000) == "x" * MAX_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "sentence", ["公司在二零二二年的收入是多少。", "有給休暇は何日ありますか。", "รายได้ของบริษัทในปีที่แล้วเป็นเท่าไร"]
+)
+def test_a_long_question_without_spaces_is_cut_after_the_words_before_it(sentence: str) -> None:
+    sent = plain_words(f"FY2022 {sentence * 200}")
+
+    assert sent.startswith(f"fy2022 {sentence}{sentence}")
+    assert len(sent) == MAX_CHARACTERS
