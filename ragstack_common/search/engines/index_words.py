@@ -110,10 +110,11 @@ class WordHit:
 
 @dataclass(frozen=True)
 class Page:
-    """Hits, best first, and the token of the next page."""
+    """Hits, best first, the token of the next page, and how many hits there were before they were checked."""
 
     hits: tuple[WordHit, ...]
     token: str | None
+    matches: int
 
 
 class IndexWords:
@@ -192,13 +193,13 @@ class IndexWords:
             request["nextToken"] = token
         try:
             answer = self._client().query_vectors(indexArn=self._index(), **request)
-            hits = [_hit(vector) for vector in answer["vectors"]]
+            hits = [hit for hit in map(_hit, answer["vectors"]) if hit.bm25 > 0]
         except Exception as error:
             LOGGER.warning("The search of the index by words failed: %s", describe(error, text, restriction))
             raise self._meant(error, is_probe=text == PROBE and restriction is None) from error
         # What negations find in lists, for example, is not documented.
         found = (hit for hit in hits if restriction is None or evaluate(restriction, hit.result["metadata"]))
-        return Page(tuple(hit for hit in found if hit.bm25 > 0), answer.get("nextToken"))
+        return Page(tuple(found), answer.get("nextToken"), len(hits))
 
     def _meant(self, error: Exception, *, is_probe: bool) -> Exception:
         """Return what a failure means; remember what lasts."""

@@ -35,11 +35,17 @@ WORDS: Final = "words"
 
 @dataclass(frozen=True)
 class _Read:
-    """The first hits of one ranking by words; *token* leads to more of *limit*."""
+    """The first hits of one ranking by words; *token* leads to more of *limit*, and *matches* includes dropped ones."""
 
     hits: tuple[WordHit, ...] = ()
     token: str | None = None
     limit: int = 0
+    matches: int = 0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the index may have more hits than were read."""
+        return self.token is not None or self.matches >= self.limit
 
 
 @dataclass(frozen=True)
@@ -154,12 +160,12 @@ class WordsAndVectors:
     async def _found(self, depth: int, restriction: Filter | None) -> WordRanking:
         read = self._hits(min(depth, MAX_HITS), restriction)
         if self._best is None and restriction != self._scope:
-            hits, best_hits = await asyncio.gather(read, self._best_of_scope())
+            (hits, has_more), best_hits = await asyncio.gather(read, self._best_of_scope())
         else:
-            best_hits = hits = await read
+            (hits, has_more), best_hits = await read, ()
         if self._best is None:
-            self._best = max((hit.bm25 for hit in best_hits), default=0.0)
-        return WordRanking(hits, self._best, len(hits) >= depth)
+            self._best = max((hit.bm25 for hit in (*best_hits, *hits)), default=0.0)
+        return WordRanking(hits, self._best, has_more)
 
     async def _best_of_scope(self) -> tuple[WordHit, ...]:
         """Return the best hit; searches of one question that run at the same time, such as slices, share the call."""
@@ -171,20 +177,23 @@ class WordsAndVectors:
         page: Page = await asyncio.shield(call)
         return page.hits
 
-    async def _hits(self, depth: int, restriction: Filter | None) -> tuple[WordHit, ...]:
-        """Return the first *depth* hits; a further call continues after those that were read."""
+    async def _hits(self, depth: int, restriction: Filter | None) -> tuple[tuple[WordHit, ...], bool]:
+        """Return the first *depth* hits, and whether there may be more.
+
+        A further call continues after those that were read.
+        """
         read = self._read.get(restriction, _Read())
-        if read.limit < depth and not (read.limit and read.token is None and len(read.hits) < read.limit):
+        if read.limit < depth and read.has_more:
             read = _Read(limit=PAGE_SIZE if depth <= PAGE_SIZE else MAX_HITS)
             read = await self._further(read, restriction)
         while read.token is not None and len(read.hits) < depth:
             read = await self._further(read, restriction)
         self._read[restriction] = read
-        return read.hits[:depth]
+        return read.hits[:depth], len(read.hits) > depth or read.has_more
 
     async def _further(self, read: _Read, restriction: Filter | None) -> _Read:
         page = await self._page(restriction, read.limit, read.token)
-        return replace(read, hits=read.hits + page.hits, token=page.token)
+        return replace(read, hits=read.hits + page.hits, token=page.token, matches=read.matches + page.matches)
 
     def _page(self, *page: Any) -> Awaitable[Any]:
         return in_thread(partial(self._words.page, self._text, *page))

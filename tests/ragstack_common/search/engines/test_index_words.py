@@ -227,6 +227,26 @@ def test_hits_that_do_not_match_the_filter_are_dropped(service: Service) -> None
     assert [hit.result["metadata"]["place"] for hit in page.hits] == ["sea"]
 
 
+def test_hits_that_are_dropped_change_no_scale(service: Service) -> None:
+    """Not even if the best of all is one."""
+
+    def hit(number: int) -> dict[str, Any]:
+        metadata = {TEXT_KEY: f"text {number}", SOURCE_URI_KEY: f"d{number}", "legs": 2 if number else -1}
+        scores = {"bm25Scores": [{"metadataKey": TEXT_KEY, "score": 200.0 - number}]}
+        return {"key": str(number), "metadata": metadata, "scores": scores}
+
+    def unfiltered(call: dict[str, Any]) -> AWSResponse:
+        page = {"vectors": [hit(number) for number in range(call["topK"])], "distanceMetric": "cosine"}
+        return response(200, {}, json.dumps(page).encode())
+
+    with service.answering(unfiltered):
+        found = service.search("animal", 100, scope_filter={"legs": {"$gte": 0}}, filters={"legs": {"$lt": 4}}).chunks
+
+    parts = {chunk.source: chunk.ranked_by.contributions["lexical"] for chunk in found}
+    assert parts["d1"] == pytest.approx(0.9)
+    assert parts["whale"] == pytest.approx(0.9 * 0.5 * 101 / 199)  # the index may have more
+
+
 def test_a_long_ranking_reads_further_pages_of_both(service: Service) -> None:
     outcome = service.search("counted things", MANY)
 
