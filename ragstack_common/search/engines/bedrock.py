@@ -71,6 +71,13 @@ CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
 CONTENT_DETAILS_KEY: Final = "ragstack_content_details"
 """Metadata key for the image, row, recording or film of a chunk that is not text, as sent by the service."""
 
+UNSEARCHED_LEXICAL: Final = 0.3
+"""The lexical signal of a chunk if words are not searched, for calibrations that need one.
+
+With it, the shipped ones for HYBRID are close to those for SEMANTIC: with MiniLM and the cosines .3, .5 and .7, they
+give .03, .08 and .19 instead of .02, .09 and .27.
+"""
+
 _ID_SEPARATOR: Final = "#"
 
 
@@ -383,7 +390,9 @@ class BedrockEngine(Engine):
         # The local Bedrock's default depends on the vector store.
         sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self.search_type
         calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), sent)
-        return chunks if calibration is None else [_with_relevance(chunk, calibration) for chunk in chunks]
+        if calibration is None:
+            return chunks
+        return [_with_relevance(chunk, calibration, are_words_apart=self.words is not None) for chunk in chunks]
 
 
 @dataclass(frozen=True)
@@ -478,11 +487,15 @@ def _within_limits(engine: BedrockEngine) -> RetrievalBackend:
     return DividedBackend(engine, limit, timeout_seconds=engine.timeout_seconds, count=engine.constraints)
 
 
-def _with_relevance(chunk: RetrievedChunk, calibration: Calibration) -> RetrievedChunk:
+def _with_relevance(
+    chunk: RetrievedChunk, calibration: Calibration, *, are_words_apart: bool = False
+) -> RetrievedChunk:
+    """Give a chunk its relevance; that of words is not known yet if they are searched apart."""
     ranking = chunk.ranked_by
     # A calibration for a service that sends no signals knows the cosine as the score.
     cosine = ranking.signals.get("vector", ranking.base_score)
-    relevance = calibration.relevance({"score": cosine, **ranking.signals})
+    apart = {"vector": cosine, "lexical": UNSEARCHED_LEXICAL} if are_words_apart else {}
+    relevance = calibration.relevance({"score": cosine, **apart, **ranking.signals})
     return chunk.model_copy(update={"relevance": relevance})
 
 

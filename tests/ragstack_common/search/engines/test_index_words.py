@@ -33,6 +33,7 @@ from ragstack_common.search.engines.index_words import (
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, S3_VECTORS, SOURCE_URI_KEY
+from ragstack_common.settings.relevance import logistic
 from ragstack_common.settings.search import QuerySettings
 from tests.local_bedrock.support import OPENSEARCH, Bedrock, Clock, client, serving
 
@@ -294,6 +295,35 @@ def test_a_failure_that_passes_leaves_the_semantic_result(
     assert reason in note.text
     assert "secret" not in note.text
     assert service.search("fast cheetah", engine=engine).complete  # it is asked again
+
+
+@pytest.mark.parametrize("code", ["TooManyRequestsException", "AccessDeniedException"])
+@pytest.mark.parametrize("preferred", [None, {"place": "sea"}], ids=["one search", "slices"])
+def test_without_words_there_is_a_relevance_all_the_same(
+    service: Service, code: str, preferred: dict[str, Any] | None
+) -> None:
+    """On AWS, the only calibration may be one of both signals."""
+    weights = {"vector": 4.0, "lexical": 3.0}
+    calibration = {"embedding": None, "search_type": None, "intercept": -2.0, "weights": weights}
+    calibrations = {"calibrations": [calibration]}
+    backend = BedrockBackend(service.base, **service.options(relevance_calibration=calibrations))
+    request = SearchRequest("cheetah animal", 3, min_relevance=0.3, metadata_filter=preferred)
+    event = "after-call.bedrock-agent-runtime.Retrieve"
+
+    def as_on_aws(parsed: dict[str, Any], **_: Any) -> None:
+        parsed["ResponseMetadata"]["HTTPHeaders"].clear()
+
+    service.bedrock.runtime.meta.events.register(event, as_on_aws)
+    try:
+        both = asyncio.run(backend.search(request)).chunks
+        with service.answering(refused(400, code)):
+            vectors = asyncio.run(backend.search(request)).chunks
+    finally:
+        service.bedrock.runtime.meta.events.unregister(event, as_on_aws)
+
+    assert set(sources(both)) == set(sources(vectors)) == {"cheetah", "whale"}
+    for each in vectors:
+        assert each.relevance == pytest.approx(logistic(-2.0 + 4.0 * each.ranked_by.base_score + 3.0 * 0.3))
 
 
 def test_words_that_are_late_do_not_fail_the_search(service: Service) -> None:
