@@ -96,13 +96,13 @@ class AccessValues(Settings):
         ge=1,
         le=10_000,
         description="rate limit of each route of each API, for all of its callers together; bursts may be twice as"
-        " large. Searches reach [the limits of Amazon Bedrock](#limits) first",
+        " large. Searches reach [the quotas of Amazon Bedrock](#limits) first",
     )
     ask_requests_per_second: int = Field(
         2,
         ge=1,
         le=10_000,
-        description="the same for `POST /api/ask`, `/api/ask/stream` and `/mcp`, which cost calls of a model; at most"
+        description="the same for `POST /api/ask`, `/api/ask/stream` and `/mcp`, which call a model; at most"
         " `api_requests_per_second`",
     )
     api_keys: KeyNames = Field(
@@ -116,13 +116,13 @@ class AccessValues(Settings):
         None,
         ge=1,
         le=10_000,
-        description="reserved concurrency of the function `answers`: questions that it answers at once at most. By"
-        " default it shares the account's, of which 100 cannot be reserved: new accounts have too few",
+        description="reserved concurrency of the function `answers`: at most this many questions at once. By default"
+        " it shares the account's. 100 of those cannot be reserved, so new accounts cannot reserve any",
     )
     callback_urls: Urls = Field(
         DEFAULT_CALLBACKS,
-        description="with `auth=cognito`: where the sign-in page may send people back to, by default to `ragstack"
-        " login`. The console is always among them",
+        description="with `auth=cognito`: where the sign-in page may send people back to; by default, `ragstack"
+        " login`. The console is always allowed",
     )
     user_pool: UserPoolId | None = Field(
         None,
@@ -131,12 +131,12 @@ class AccessValues(Settings):
     )
     mfa: Mfa = Field(
         Mfa.OFF,
-        description="with `auth=cognito`: `required` has people register an authenticator app when they first sign in",
+        description="with `auth=cognito`: `required` makes people register an authenticator app at their first sign-in",
     )
     email_sender: EmailAddress | None = Field(
         None,
-        description="with `auth=cognito`: sender of invitations, by Amazon SES, which must have verified the domain of"
-        " the address in the same Region. By default Amazon Cognito sends them, about 50 a day",
+        description="with `auth=cognito`: sender of invitations, through Amazon SES, where its domain must be verified"
+        " in the same Region. By default, Amazon Cognito sends them, about 50 a day",
     )
 
     @property
@@ -195,7 +195,7 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
         (len({name.lower() for name in values.api_keys}) < len(values.api_keys), "api_keys names a key twice"),
         (
             len(values.api_keys) > MAX_API_KEYS,
-            f"api_keys names {len(values.api_keys)} keys, and {MAX_API_KEYS} are possible: people can sign in instead",
+            f"api_keys names {len(values.api_keys)} keys; at most {MAX_API_KEYS} are possible: let people sign in",
         ),
         *(
             (
@@ -207,13 +207,13 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
         *(
             (
                 values.user_pool and name in given,
-                f"{name} is a setting of the pool, and user_pool names one: leave it out",
+                f"{name} cannot be changed in the pool that user_pool names: leave {name} out",
             )
             for name in ("mfa", "email_sender")
         ),
         (
             len(values.callback_urls) >= MAX_CALLBACKS,
-            f"callback_urls names {len(values.callback_urls)} URLs, and {MAX_CALLBACKS - 1} are possible",
+            f"callback_urls names {len(values.callback_urls)} URLs; at most {MAX_CALLBACKS - 1} are possible",
         ),
         *(
             (

@@ -90,12 +90,12 @@ _RETENTIONS: Final = frozenset(
 
 def _retention(days: int) -> int:
     if days not in _RETENTIONS:
-        raise ValueError("CloudWatch does not take this number of days")
+        raise ValueError("CloudWatch does not accept this number of days")
     return days
 
 
 RetentionDays = Annotated[
-    int, AfterValidator(_retention), Allowed("a number of days that CloudWatch takes, such as 7, 30, 90, 365 or 3653")
+    int, AfterValidator(_retention), Allowed("a number of days that CloudWatch accepts, such as 7, 30, 90, 365 or 3653")
 ]
 """Source: logs, PutRetentionPolicy."""
 

@@ -63,7 +63,7 @@ class ContextValues(AccessValues):
         " less room for the keys of documents",
     )
     tags: ResourceTags = Field(
-        (), description="tags of all resources that can have some, such as `project=ragstack,owner=search`"
+        (), description="tags for all resources that support them, such as `project=ragstack,owner=search`"
     )
     api_logging: ApiLogging = Field(
         ApiLogging.OFF,
@@ -84,10 +84,10 @@ class ContextValues(AccessValues):
     kms_key_arn: KeyArn | None = Field(
         None,
         description="[a key of your own](#a-key-of-your-own) for buckets, vectors, table, queues, topics and logs; by"
-        " default the keys of AWS",
+        " default, AWS's keys",
     )
     log_retention_days: RetentionDays | None = Field(
-        None, description="how long all logs are kept; by default 30 days, and longer those of `audit_reads`"
+        None, description="how long all logs are kept; by default 30 days, or a year with `audit_reads`"
     )
     knowledge_base: KnowledgeBaseKind = Field(
         KnowledgeBaseKind.S3_VECTORS, description="create a knowledge base on S3 Vectors, or use an existing one"
@@ -103,18 +103,18 @@ class ContextValues(AccessValues):
     )
     vector_index_arn: VectorIndexArn | None = Field(
         None,
-        description="with `knowledge_base=existing` and `vector_store=S3_VECTORS`: its index, in which searches look"
-        " for words too. With `tenants=index`, functions may query all indexes of its bucket",
+        description="with `knowledge_base=existing` and `vector_store=S3_VECTORS`: its index, so that searches find"
+        " words too. With `tenants=index`, functions may query all indexes of its bucket",
     )
     embedding: Embedding = Field(
         Embedding.TITAN,
         description="[model](#embedding-models) of the knowledge base that the stacks create; a change"
-        " [creates another](#settings-that-cannot-be-changed-in-place)",
+        " [creates a new one](#settings-that-cannot-be-changed-in-place)",
     )
     text_search_language: TextLanguage | None = Field(
         None,
-        description="language of the documents for [word search](#word-search) in S3 Vectors; by default none in"
-        " particular",
+        description="language of the documents for [word search](#word-search) in S3 Vectors; by default, no"
+        " language in particular",
     )
     contextual_headers: Switch = Field(
         default=False,
@@ -164,7 +164,7 @@ class ContextValues(AccessValues):
         None,
         ge=1,
         le=10**9,
-        description="US dollars a month: [a budget](#budget) of the whole account, which notifies `alarm_email` or"
+        description="US dollars a month: [a budget](#budget) for the whole account, which notifies `alarm_email` or"
         " `alarm_topic`",
     )
     console: Switch | None = Field(
@@ -184,17 +184,17 @@ class ContextValues(AccessValues):
         None, description="[a domain of yours](#domains) for the console; with `console_certificate`"
     )
     console_certificate: CertificateArn | None = Field(
-        None, description="its certificate, in us-east-1, where CloudFront looks for it"
+        None, description="its certificate, which CloudFront needs in us-east-1"
     )
     api_domain: Domain | None = Field(
         None,
-        description="[a domain of yours](#domains) for the API of the first kind of `auth`; with `api_certificate`",
+        description="[a domain of yours](#domains) for the API of the first kind in `auth`; with `api_certificate`",
     )
     api_certificate: CertificateArn | None = Field(None, description="its certificate, in the Region of the stacks")
     web_acls: WebAcls = Field(
         (),
-        description="[web ACLs of AWS WAF](#web-acls): one of the scope CLOUDFRONT for the console, one of the scope"
-        " REGIONAL for the APIs, or both",
+        description="[web ACLs of AWS WAF](#web-acls): one with the scope CLOUDFRONT for the console, one with the"
+        " scope REGIONAL for the APIs, or both",
     )
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
     reconcile_schedule: Schedule = Field(
@@ -296,7 +296,7 @@ class ContextValues(AccessValues):
             *(
                 (
                     len([arn for arn in self.web_acls if f":{scope}/" in arn]) > 1,
-                    f"web_acls names two of the scope {name}: a resource has one",
+                    f"web_acls names two with the scope {name}: give one",
                 )
                 for scope, name in (("global", "CLOUDFRONT"), ("regional", "REGIONAL"))
             ),

@@ -53,14 +53,14 @@ class AccessSettings(Settings):
         0,
         ge=0,
         le=10**9,
-        description="questions that one IAM role or API key may ask in a day; 0 for no limit, for a role may ask for"
-        " many people",
+        description="questions that one IAM role or API key may ask in a day; 0 for no limit, because a role may"
+        " ask for many people",
     )
     registry_table: str | None = Field(None, description="the document registry, which has the changes of the rules")
     audit_reads: bool = Field(
         default=False,
         description="record in the log [which documents each caller saw](OPERATIONS.md#audit), in searches and answers"
-        " and by opening them. All logs are then kept for a year, and when the stacks are deleted",
+        " and by opening them. All logs are then kept, by default for a year, even if the stacks are deleted",
     )
     audit_bus: BusName | None = Field(
         None, description="event bus that gets audit events, which the log has in any case; the bus must exist"

@@ -206,7 +206,7 @@ class DocumentApiSettings(DocumentSettings):
     vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes an upload can have")
     knowledge_base_id: str | None = Field(None, description="the knowledge base, whose search the status describes")
     vector_index_arn: str | None = Field(None, description="its index on S3 Vectors")
-    search_type: SearchType | None = Field(None, description="as for searches, for the status")
+    search_type: SearchType | None = Field(None, description="the same as for searches; the status reports it")
     upload_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload")
     upload_seconds: int = Field(
         900,

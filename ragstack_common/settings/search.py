@@ -107,7 +107,7 @@ class SearchSettings(TenantSettings):
     )
     search_type: SearchType | None = Field(
         None,
-        description="how searches find passages; by default by words too where the vector store can, as with `HYBRID`",
+        description="HYBRID finds words too, SEMANTIC does not; by default, words too where the vector store can",
     )
     vector_index_arn: str | None = Field(
         None,

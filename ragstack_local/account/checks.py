@@ -1,4 +1,4 @@
-"""The part of ``ragstack doctor --aws`` that asks what the account allows: quotas, and access to models."""
+"""The part of ``ragstack doctor --aws`` that checks what the account allows: quotas, and access to models."""
 
 from functools import partial
 from typing import Any, Final
@@ -12,13 +12,13 @@ from ragstack_local.connection.connection import Connection
 from ragstack_local.show.checks import CheckError, Checks
 
 NAMES: Final = ("models", "quotas", "model access")
-"""The checks, as they are skipped."""
+"""The checks to report as skipped."""
 
 MODELS: Final = {"answers": "ANSWER_MODEL", "fallback": "ANSWER_FALLBACK_MODEL", "support": "SUPPORT_MODEL"}
 """Variables of functions that name models, by what these are for."""
 
 WANTED: Final = {quotas.REQUESTS: quotas.SLOW_REQUESTS, quotas.TOKENS: 300_000}
-"""What to ask for. A request of ten chunks of 400 tokens takes 4,000."""
+"""Values to request. Ten chunks of 400 tokens take 4,000 tokens."""
 
 RIGHTS: Final = "It needs the permissions of an operator (docs/OPERATIONS.md#permissions)"
 
@@ -35,7 +35,7 @@ def check_account(checks: Checks, connection: Connection, prefix: str, *, accept
                 checks.run(f"quota: {purpose}, {unit}", partial(_model_quota, quota, name, unit), "")
         for what, quota, name in quotas.knowledge_base_quotas(found["bedrock"]):
             checks.run(f"quota: {what}", partial(_quota, quota, name), "")
-        checks.run("quota: functions at once", partial(_concurrency, *quotas.concurrency(found["lambda"])), "")
+        checks.run("quota: concurrent executions", partial(_concurrency, *quotas.concurrency(found["lambda"])), "")
     for purpose, model in models.items():
         work = partial(_model_access, connection, model, accepts=accepts)
         checks.run(f"model access: {purpose}", work, f"docs/OPERATIONS.md#access-to-models. {RIGHTS}")
@@ -64,7 +64,7 @@ def _read_quotas(connection: Connection, found: dict[str, list[Quota]]) -> str:
     try:
         found |= {service: quotas.read_quotas(client, service) for service in ("bedrock", "lambda")}
     except ClientError as error:
-        raise CheckError(f"Not read: {' '.join(str(error).split())}", "warning") from None
+        raise CheckError(f"Could not be read: {' '.join(str(error).split())}", "warning") from None
     return f"{len(found['bedrock'])} of Amazon Bedrock and {len(found['lambda'])} of AWS Lambda were read"
 
 
@@ -74,7 +74,7 @@ def _quota(quota: Quota | None, name: str) -> str:
 
 def _known(quota: Quota | None, name: str) -> Quota:
     if quota is None:
-        raise CheckError(f"Not found: Service Quotas lists no quota with the name {name!r} here", "skipped")
+        raise CheckError(f"Not found: Service Quotas lists no quota named {name!r} in this Region", "skipped")
     return quota
 
 
@@ -84,14 +84,14 @@ def _model_quota(quota: Quota | None, name: str, unit: str) -> str:
     if known.value == 0:
         raise CheckError(f"{known}: every call of this model fails", advice=advice)
     if unit == quotas.REQUESTS and known.value < quotas.SLOW_REQUESTS:
-        raise CheckError(f"{known}: few for a load of documents, or for many questions", "warning", advice)
+        raise CheckError(f"{known}: too few to load many documents, or for many questions", "warning", advice)
     return str(known)
 
 
 def _concurrency(quota: Quota | None, name: str) -> str:
     known = _known(quota, name)
     if known.value < quotas.FEW_EXECUTIONS:
-        raise CheckError(f"{known}: functions throttle each other", "warning", known.how_to_raise(1000))
+        raise CheckError(f"{known}: too few, so functions throttle each other", "warning", known.how_to_raise(1000))
     return str(known)
 
 
@@ -102,14 +102,14 @@ def _model_access(connection: Connection, model: str, *, accepts: bool) -> str:
     try:
         found = model_access.read_access(bedrock, model)
     except ClientError as error:
-        raise CheckError(f"Not read: {' '.join(str(error).split())}", "warning") from None
+        raise CheckError(f"Could not be read: {' '.join(str(error).split())}", "warning") from None
     if accepts and (missing := [access for access in found if access.needs_agreement]):
         try:
             terms = {each: model_access.accept_agreement(bedrock(each.region), each.model_id) for each in missing}
         except LookupError as error:
             raise CheckError(str(error)) from None
-        accepted = "; ".join(f"{access.place} with the terms {url}" for access, url in terms.items())
-        raise CheckError(f"Accepted: {accepted}", "warning", "Run `ragstack doctor --aws` again in some minutes")
+        accepted = "; ".join(f"{access.place} (terms: {url})" for access, url in terms.items())
+        raise CheckError(f"Accepted: {accepted}", "warning", "Run `ragstack doctor --aws` again in a few minutes")
     if problems := [f"{access.place}: {problem}" for access in found for problem in access.problems]:
         can_accept = any(access.needs_agreement for access in found)
         advice = "`ragstack doctor --aws --accept-agreements` makes the agreement" if can_accept else None

@@ -43,7 +43,7 @@ class Access:
 
 
 def model_id_of(model: str) -> str:
-    """Return the id in an ARN of a foundation model or inference profile; an id as it is."""
+    """Return the id in an ARN of a foundation model or inference profile; return an id unchanged."""
     return model.rpartition("/")[2]
 
 
@@ -53,7 +53,7 @@ def provider_of(model_id: str) -> str:
 
 
 def read_access(get_client: GetClient, model: str) -> list[Access]:
-    """Return the access to a model; of an inference profile, to its model in each Region where it may run.
+    """Return the access to a model; for an inference profile, to its model in each Region where it may run.
 
     Raises:
         ClientError: The caller lacks bedrock:GetFoundationModelAvailability or bedrock:GetInferenceProfile, or there is
@@ -78,7 +78,7 @@ def accept_agreement(client: Any, model_id: str) -> str:
     if not offers:
         raise LookupError(f"Amazon Bedrock has no offer for {model_id} in this Region")
     client.create_foundation_model_agreement(modelId=model_id, offerToken=offers[0]["offerToken"])
-    return str(offers[0]["termDetails"]["legalTerm"].get("url", "which the offer does not name"))
+    return str(offers[0]["termDetails"]["legalTerm"].get("url", "not named in the offer"))
 
 
 def _models(get_client: GetClient, model: str) -> Iterator[tuple[str, str | None]]:
@@ -106,10 +106,10 @@ def _access(client: Any, model_id: str, region: str | None) -> Access:
     agreement = found["agreementAvailability"]
     needs_agreement = agreement["status"] == "NOT_AVAILABLE"
     if needs_agreement:
-        problems.append("its agreement of AWS Marketplace is missing: calls fail, at the latest after minutes")
+        problems.append("its AWS Marketplace agreement is missing: calls fail, at once or within minutes")
     elif agreement["status"] != "AVAILABLE":
         message = agreement.get("errorMessage", "wait for it")
-        problems.append(f"its agreement of AWS Marketplace is {agreement['status']}: {message}")
+        problems.append(f"its AWS Marketplace agreement is {agreement['status']}: {message}")
     elif found["entitlementAvailability"] != "AVAILABLE":
         problems.append("the account is not entitled to it")
     return Access(model_id, region, tuple(problems), needs_agreement)

@@ -17,7 +17,7 @@ FEW_EXECUTIONS: Final = 100
 _NAMES: Final[Mapping[str, str]] = {
     "Retrieve a second": "(Knowledge Bases) Retrieve requests per second",
     "direct ingestion a second": "(Knowledge Bases) IngestKnowledgeBaseDocuments requests per second",
-    "direct ingestion at once": "(Knowledge Bases) Concurrent IngestKnowledgeBaseDocuments and"
+    "concurrent direct ingestion": "(Knowledge Bases) Concurrent IngestKnowledgeBaseDocuments and"
     " DeleteKnowledgeBaseDocuments requests per account",
 }
 """Source: Amazon Bedrock endpoints and quotas. Service Quotas lists some of them without the words in brackets."""
@@ -35,7 +35,7 @@ _UNNAMED: Final = (["cohere", "embed", "english", "v3"], ["cohere", "embed", "mu
 
 @dataclass(frozen=True)
 class Quota:
-    """A quota of the account in a Region; *code* is what a request to raise it names."""
+    """A quota of the account in a Region; *code* identifies it in a request to raise it."""
 
     service: str
     name: str
@@ -51,7 +51,7 @@ class Quota:
         """Return what an operator does to get more."""
         if not self.is_adjustable:
             return (
-                "Service Quotas does not raise it: ask AWS Support for an increase, or use another model, account or"
+                "Service Quotas cannot raise it: ask AWS Support for an increase, or use another model, account or"
                 " Region"
             )
         return (

@@ -45,8 +45,8 @@ def doctor(
         bool,
         typer.Option(
             "--accept-agreements",
-            help="Accept, for this AWS account, the terms of the deployment's models that need an agreement of AWS"
-            " Marketplace.",
+            help="Accept, for this AWS account, the terms of the deployment's models that need an AWS Marketplace"
+            " agreement.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -211,11 +211,11 @@ def _word_search(api: "HttpOperations") -> str:
     try:
         found = run(api.request("GET", "/api/status", StatusReport)).word_search
     except RagStackError as error:
-        raise CheckError(f"Not read: {error}", "warning", "Only operators may read the status") from None
+        raise CheckError(f"Could not be read: {error}", "warning", "Only operators may read the status") from None
     if found is None:
         raise CheckError("The deployment has no knowledge base", "skipped")
     if found.search_type is None:
-        raise CheckError(f"Not known: {found.reason}", "skipped")
+        raise CheckError(f"Unknown: {found.reason}", "skipped")
     if found.search_type == "SEMANTIC":
         raise CheckError(f"Searches do not find words: {found.reason}", "warning")
     return "Searches find words too (HYBRID)"

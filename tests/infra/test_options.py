@@ -175,15 +175,15 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
         ),
         (
             {"auth": "cognito", "access": str(ACCESS), "callback_urls": urls(MAX_CALLBACKS)},
-            "callback_urls names 100 URLs, and 99 are possible",
+            "callback_urls names 100 URLs; at most 99 are possible",
         ),
-        ({"auth": "api_key", "access": "none", "api_keys": keys(MAX_API_KEYS + 1)}, "api_keys names 51 keys, and 50"),
+        ({"auth": "api_key", "access": "none", "api_keys": keys(MAX_API_KEYS + 1)}, "api_keys names 51 keys; at most"),
         ({"auth": "oidc", **OIDC, "oidc_issuer": "https://login.example.com/müller"}, "oidc_issuer=https://login.e"),
         ({"mfa": "required"}, "mfa needs auth=cognito"),
         ({"auth": "cognito", "access": str(ACCESS), "mfa": "optional"}, "mfa=optional is invalid: it must be off or"),
         (
             {"auth": "cognito", "access": str(ACCESS), "mfa": "required", "user_pool": "eu-west-1_aBcDeFgHi"},
-            "mfa is a setting of the pool, and user_pool names one",
+            "mfa cannot be changed in the pool that user_pool names",
         ),
         (
             {"auth": "cognito", "access": "none", "user_pool": "people"},
@@ -202,7 +202,7 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             {"console_domain": "a.example.com", "console_certificate": CERTIFICATE},
             "console_certificate=arn:aws:acm:eu-west-1:123456789012:certificate/0-a is invalid: CloudFront needs one",
         ),
-        ({"web_acls": f"{WEB_ACL}/a/b,{WEB_ACL}/c/d"}, "web_acls names two of the scope REGIONAL"),
+        ({"web_acls": f"{WEB_ACL}/a/b,{WEB_ACL}/c/d"}, "web_acls names two with the scope REGIONAL"),
         ({"tags": "project"}, "tags=project is invalid: it must be NAME=VALUE pairs separated by commas"),
         ({"tags": "aws:cloudformation:stack-name=a"}, "tags=aws:cloudformation:stack-name=a is invalid"),
         ({"web_acls": WEB_ACL}, f"web_acls={WEB_ACL} is invalid: it must be ARNs of web ACLs"),

@@ -50,7 +50,7 @@ MAX_HITS: Final = 10_000
 """Maximum of ``topK``, over all pages; same source."""
 
 REMEMBERED_SECONDS: Final = 300.0
-"""An index that cannot be searched by words is asked again after this time, which a build may need anyway."""
+"""Time until an index that cannot be searched by words is tried again; a build may take as long."""
 
 HALF_BM25: Final = 26.0
 """A lexical signal of one half is this BM25: that of three words that only one of 6,000 chunks has.
@@ -61,7 +61,7 @@ The local Bedrock takes the number of its own chunks, which is not known here (`
 UNSEEN_SHARE: Final = 0.5
 """Share of the lowest cosine or BM25 among the candidates that others are taken to have.
 
-In truth it is .65 to .7 for the cosine and .35 for BM25 on average. With MiniLM and 100 candidates of each, nDCG@10 is
+Measured averages are .65 to .7 for the cosine and .35 for BM25. With MiniLM and 100 candidates of each, nDCG@10 is
 .542 on CACM and .286 on filings; with the lowest cosine itself and a BM25 of 0, .538 and .232 (docs/adr/0038).
 """
 
@@ -73,8 +73,8 @@ SearchType = Literal["HYBRID", "SEMANTIC"]
 
 _RIGHTS: Final = "allow s3vectors:QueryVectors and s3vectors:GetVectors on the index to the process's role"
 _NO_TEXT_SEARCH: Final = (
-    f"the index has no text search configuration for {TEXT_KEY}, is still building it, or is in CLASSIC mode: see"
-    " `ragstack doctor --aws`"
+    f"the index has no text search configuration for {TEXT_KEY}, is still building it, or is in CLASSIC mode:"
+    " call GetIndex to see which"
 )
 _MEANINGS: Final[Mapping[str, Meaning]] = {
     "AccessDeniedException": (AccessDeniedError, _RIGHTS),
@@ -89,7 +89,7 @@ _MEANINGS: Final[Mapping[str, Meaning]] = {
 """Source: the errors that botocore's model of s3vectors lists."""
 
 _LASTING: Final = (AccessDeniedError, CollectionNotFoundError, ConfigurationError, KnowledgeBaseNotFoundError)
-"""Errors that another call would meet too."""
+"""Errors that another call would also raise."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class IndexWords:
     """The index of one knowledge base. Any thread may use it.
 
     Args:
-        knowledge_base_id: Whose storage configuration names the index, unless *index_arn* does.
+        knowledge_base_id: The knowledge base; its storage configuration names the index if *index_arn* does not.
         index_arn: The index.
         timeout_seconds: Of one call.
         client: A boto3 client of s3vectors.
@@ -129,7 +129,7 @@ class IndexWords:
         clock: In seconds.
 
     Attributes:
-        calls: Running ones that several searches share, by event loop and request.
+        calls: Running calls that several searches share, by event loop and request.
     """
 
     def __init__(
@@ -233,8 +233,8 @@ class IndexWords:
         if own is None:
             return f"the index has no text search configuration for {TEXT_KEY}: deploy again, or add one"
         if own.get("status") == "BUILDING":
-            return "the text search of the index is still being built: wait"
-        return "the index refuses searches by words: see the log"
+            return "the text search of the index is still being built: wait until it is ACTIVE"
+        return "the index rejects word searches: see the log"
 
     def _index(self) -> str:
         """Return the index, which GetKnowledgeBase names once."""

@@ -89,7 +89,7 @@ def test_a_quota_of_zero_fails_and_a_small_one_warns(program: Program) -> None:
     assert (requests.status, tokens.status) == ("failed", "ok")
     assert f"0 ({REQUESTS}, not adjustable): every call of this model fails" in requests.found
     assert "ask AWS Support" in str(requests.advice)
-    executions = found["quota: functions at once"]
+    executions = found["quota: concurrent executions"]
     assert executions.status == "warning"
     assert "--service-code lambda --quota-code L-2 --desired-value 1000" in str(executions.advice)
     assert found["quota: Retrieve a second"].status == "skipped"
@@ -136,7 +136,7 @@ def test_an_agreement_is_made_only_with_the_consent_of_the_operator(program: Pro
 
     accepted = checked(accepts=True)["model access: answers"]
 
-    assert (accepted.status, accepted.found) == ("warning", f"Accepted: {COHERE} with the terms https://terms")
+    assert (accepted.status, accepted.found) == ("warning", f"Accepted: {COHERE} (terms: https://terms)")
     program("bedrock").assert_no_pending_responses()
 
 

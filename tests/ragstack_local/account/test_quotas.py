@@ -90,7 +90,7 @@ def test_quotas_of_knowledge_bases_are_found_with_and_without_their_prefix() -> 
     assert found == [
         ("Retrieve a second", quotas[0].name),
         ("direct ingestion a second", quotas[1].name),
-        ("direct ingestion at once", quotas[2].name),
+        ("concurrent direct ingestion", quotas[2].name),
     ]
 
 

@@ -342,7 +342,7 @@ def test_words_that_are_late_do_not_fail_the_search(service: Service) -> None:
         (refused(403, "AccessDeniedException"), "allow s3vectors:QueryVectors and s3vectors:GetVectors"),
         (refused(404, "NotFoundException"), "check the name of the index"),
         (refused(400, "KmsDisabledException"), "check the KMS key"),
-        (refused(400, "ValidationException"), "the index refuses searches by words"),
+        (refused(400, "ValidationException"), "the index rejects word searches"),
     ],
     ids=["denied", "no index", "key", "invalid"],
 )
