@@ -36,6 +36,9 @@ def check_region(options: Options, region: str | None) -> None:
     named = {
         "alarm_topic": options.alarm_topic,
         "api_certificate": options.api_certificate,
+        "documents_bucket_key_arn": options.documents_bucket_key_arn,
+        "kms_key_arn": options.kms_key_arn,
+        "vector_index_arn": options.vector_index_arn,
         "web_acls": options.api_web_acl,
     }
     regions = {name: arn.split(":")[3] for name, arn in named.items() if arn}

@@ -290,6 +290,10 @@ class ContextValues(AccessValues):
                 for name in ("console", "api")
             ),
             (
+                self.console_domain and self.console_domain == self.api_domain,
+                "console_domain and api_domain must differ: a domain can refer to one of them",
+            ),
+            (
                 self.console_certificate and ":acm:us-east-1:" not in self.console_certificate,
                 f"console_certificate={self.console_certificate} is invalid: CloudFront needs one in us-east-1",
             ),

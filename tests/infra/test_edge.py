@@ -8,11 +8,13 @@ import pytest
 from infra.checks import check_region
 from infra.options import OptionError, Options
 
-from .conftest import ACCESS, AT_THE_EDGE
+from .conftest import ACCESS, AT_THE_EDGE, EXISTING
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
 COGNITO = {"auth": "cognito", "access": str(ACCESS)}
+INDEX = "arn:aws:s3vectors:eu-central-1:123456789012:bucket/vectors/index/documents"
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:operations"
 
 
@@ -147,6 +149,15 @@ def test_logs_of_an_audit_are_kept(edge: Any, chosen: Any) -> None:
         (
             {"api_domain": "api.example.com", "api_certificate": AT_THE_EDGE["api_certificate"]},
             "api_certificate is in eu-central-1",
+        ),
+        ({"kms_key_arn": KEY}, "kms_key_arn is in eu-central-1"),
+        (
+            {"documents_bucket": "handbook", "documents_bucket_key_arn": KEY},
+            "documents_bucket_key_arn is in eu-central-1",
+        ),
+        (
+            {**EXISTING, "vector_store": "S3_VECTORS", "vector_index_arn": INDEX},
+            "vector_index_arn is in eu-central-1",
         ),
     ],
 )

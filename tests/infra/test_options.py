@@ -202,6 +202,15 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             {"console_domain": "a.example.com", "console_certificate": CERTIFICATE},
             "console_certificate=arn:aws:acm:eu-west-1:123456789012:certificate/0-a is invalid: CloudFront needs one",
         ),
+        (
+            {
+                "console_domain": "a.example.com",
+                "console_certificate": CERTIFICATE.replace("eu-west-1", "us-east-1"),
+                "api_domain": "a.example.com",
+                "api_certificate": CERTIFICATE,
+            },
+            "console_domain and api_domain must differ",
+        ),
         ({"web_acls": f"{WEB_ACL}/a/b,{WEB_ACL}/c/d"}, "web_acls names two with the scope REGIONAL"),
         ({"tags": "project"}, "tags=project is invalid: it must be NAME=VALUE pairs separated by commas"),
         ({"tags": "aws:cloudformation:stack-name=a"}, "tags=aws:cloudformation:stack-name=a is invalid"),
