@@ -21,7 +21,8 @@ def handler(event, context):
     status, reason = cfnresponse.SUCCESS, None
     try:
         client = boto3.client("s3")
-        if event["RequestType"] != "Delete" and not asked.get("Keys") and (key := key_of(client, asked["Bucket"])):
+        key = None if event["RequestType"] == "Delete" else key_of(client, asked["Bucket"])
+        if key and not is_named(key, asked.get("Keys", [])):
             raise ValueError(f"its objects are encrypted with {key}: deploy with documents_bucket_key_arn")
         found = client.get_bucket_notification_configuration(Bucket=asked["Bucket"])
         found.pop("ResponseMetadata", None)
@@ -51,11 +52,16 @@ def key_of(client, bucket):
     defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in encryption["Rules"]]
     keys = [each.get("KMSMasterKeyID", "") for each in defaults]
     return next((key for key in keys if key and not key.endswith("alias/aws/s3")), None)
+
+def is_named(key, named):
+    if "alias/" in key:  # of which key, this function may not ask
+        return bool(named)
+    return key.rpartition("/")[2] in [each.rpartition("/")[2] for each in named]
 """
 """Keeps notifications of others, and replaces those of an earlier deployment of this stack, whose queue is gone: S3
 accepts no two for the same events. A deletion never fails: CloudFormation sends one after a failed creation too, for a
-misspelt bucket for example, and could not roll back. A bucket with a key of the deployer is refused if no key is named,
-because every function would fail; the key of AWS for S3 lets everybody in the account use it."""
+misspelt bucket for example, and could not roll back. A bucket with a key of the deployer is refused if another key is
+named, or none, because every function would fail; the key of AWS for S3 lets everybody in the account use it."""
 
 
 class AdoptedBucket(Construct):

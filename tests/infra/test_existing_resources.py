@@ -19,6 +19,7 @@ pytestmark = pytest.mark.xdist_group("synthesized stacks")
 BUCKET = {"documents_bucket": "handbook-of-acme"}
 ADOPTED = {**BUCKET, "registry_table": "RagStackStorage-Registry-1ABC"}
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+OTHER = KEY.replace("1234abcd", "abcd1234")
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:"
 
 
@@ -108,7 +109,10 @@ def test_notifications_of_others_stay_and_those_of_a_removed_stack_go(monkeypatc
         ({"SSEAlgorithm": "aws:kms"}, [], True),
         ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "arn:aws:kms:us-east-1:123456789012:alias/aws/s3"}, [], True),
         ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, [], False),
-        ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, [KEY], True),
+        ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, [OTHER, KEY], True),
+        ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY.rpartition("/")[2]}, [KEY], True),
+        ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}, [OTHER], False),
+        ({"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": "alias/handbook"}, [KEY], True),
     ],
 )
 def test_a_bucket_whose_objects_no_function_could_read_is_refused(
