@@ -35,8 +35,8 @@ def urls(number: int) -> str:
     return ",".join(f"https://app.example.com/{index}" for index in range(number))
 
 
-def keys(number: int) -> str:
-    return ",".join(f"key{index}" for index in range(number))
+def keys(number: int, name: str = "key") -> str:
+    return ",".join(f"{name}{index}" for index in range(number))
 
 
 def test_nothing_chosen_means_aws_with_iam_and_a_new_knowledge_base() -> None:
@@ -178,6 +178,10 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
             "callback_urls names 100 URLs; at most 99 are possible",
         ),
         ({"auth": "api_key", "access": "none", "api_keys": keys(MAX_API_KEYS + 1)}, "api_keys names 51 keys; at most"),
+        (
+            {"auth": "api_key", "access": "none", "api_keys": keys(MAX_API_KEYS, "of-the-company-and-its-partners-")},
+            "api_keys needs more than 2,400 bytes of the environment of a function, with 18 for each key",
+        ),
         ({"auth": "oidc", **OIDC, "oidc_issuer": "https://login.example.com/müller"}, "oidc_issuer=https://login.e"),
         ({"mfa": "required"}, "mfa needs auth=cognito"),
         ({"auth": "cognito", "access": str(ACCESS), "mfa": "optional"}, "mfa=optional is invalid: it must be off or"),
