@@ -68,13 +68,15 @@ def step(agent, state):
         if ended:
             del state["jobs"][source]
             state["ended"][source] = ended
-    if state["waiting"] and len(state["jobs"]) < {JOBS_AT_ONCE}:
+    while state["waiting"] and len(state["jobs"]) < {JOBS_AT_ONCE}:
         source = state["waiting"][0]
         ended = attempt(lambda: start(agent, source, state["jobs"]), state)
         if ended:
             state["ended"][source] = ended
         if ended or source in state["jobs"]:
             del state["waiting"][0]
+        if ended != "COMPLETE":
+            break
 
 def start(agent, source, jobs):
     ids = named(source)

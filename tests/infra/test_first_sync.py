@@ -127,6 +127,22 @@ def test_a_data_source_that_is_in_use_is_not_read_again(
     assert jobs.started == {}
 
 
+def test_a_new_tenant_among_many_is_not_waited_for_long(code: InlineCode, agent: AwsService) -> None:
+    jobs = Jobs(agent, code)
+    old = [f"KB{number:08}/DS{number:08}" for number in range(90)]
+    job = {"ingestionJobId": "ABCDEFGHIJ", "status": "COMPLETE", "startedAt": 1, "updatedAt": 1}
+
+    def listed(asked: dict[str, Any]) -> Any:
+        ids = {name: asked[name] for name in ("knowledgeBaseId", "dataSourceId")}
+        return {"ingestionJobSummaries": [] if "/".join(ids.values()) == SOURCE else [{**ids, **job}]}
+
+    agent.program("ListIngestionJobs", listed)
+
+    assert synchronise(code, *old, SOURCE, request="Update") == "COMPLETE (91)"
+    assert len(jobs.started) == 1
+    assert code.seconds < 60
+
+
 def test_a_deletion_does_nothing(code: InlineCode, agent: AwsService) -> None:
     assert synchronise(code, SOURCE, request="Delete") == ""
     assert agent.requests == []
