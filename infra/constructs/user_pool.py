@@ -115,7 +115,7 @@ class UserPool(Construct):
         """
         resource = self._client.node.default_child
         assert isinstance(resource, cognito.CfnUserPoolClient), "a client's default child is its resource"
-        resource.callback_ur_ls = [*self._callback_urls, url]
+        resource.callback_ur_ls = [*dict.fromkeys((*self._callback_urls, url))]  # the deployer may have named it too
         resource.logout_ur_ls = [url]
 
     def _new_pool(self, options: Options) -> cognito.UserPool:

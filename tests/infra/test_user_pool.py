@@ -14,7 +14,7 @@ from infra.access_options import DEFAULT_CALLBACKS, MAX_API_KEYS
 from infra.constructs import user_pool
 from ragstack_local.signin import browser
 
-from .conftest import ACCESS
+from .conftest import ACCESS, AT_THE_EDGE
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
@@ -137,6 +137,15 @@ def test_invitations_come_from_the_verified_domain_of_the_deployer(cognito: Any,
 def test_the_pool_allows_every_port_on_which_login_waits(cognito: Any) -> None:
     assert tuple(f"http://localhost:{port}{browser.PATH}" for port in browser.PORTS) == DEFAULT_CALLBACKS
     assert cognito.only("AWS::Cognito::UserPoolClient")["CallbackURLs"][:-1] == [*DEFAULT_CALLBACKS]
+
+
+def test_an_address_that_is_named_twice_is_allowed_once(synthesize: Any) -> None:
+    console = {name: value for name, value in AT_THE_EDGE.items() if name.startswith("console_")}
+    client = synthesize(auth="cognito", access=str(ACCESS), callback_urls="https://docs.example.com/", **console).only(
+        "AWS::Cognito::UserPoolClient"
+    )
+
+    assert client["CallbackURLs"] == ["https://docs.example.com/"]
 
 
 def test_many_groups_and_keys_fit_into_the_stack(synthesize: Any, tmp_path: Path) -> None:
