@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from ragstack_common.core.deadline import MAX_RESERVED_SECONDS, RESERVED_SHARE, in_thread, seconds_left
@@ -21,6 +22,7 @@ from ragstack_common.search.engines.index_words import MAX_HITS, PAGE_SIZE, Inde
 from ragstack_common.search.engines.plain_words import plain_words
 from ragstack_common.search.models import Note, RetrievedChunk, SearchOutcome, SliceReport, SliceStatus
 from ragstack_common.search.parts import one_line
+from ragstack_common.search.wrappers.divided import scopes_together
 
 CANDIDATES: Final = 100
 """Chunks of each side at least: a page of both.
@@ -72,7 +74,8 @@ class WordsAndVectors:
         ask: Searches by vectors.
         combine: Makes one ranking of both.
         indexed: Returns a restriction as the index knows it.
-        scope: What the caller may see; the best BM25 is that of all of it, so that a filter changes no score.
+        scope: What the caller may see, or a part of it; the best BM25 is that of all of it, so that a filter changes
+            no score, and those of parts are comparable.
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class WordsAndVectors:
         self._ask = ask
         self._combine = combine
         self._indexed = indexed
-        self._scope = indexed(scope)
+        self._scopes = tuple(map(indexed, scopes_together.get() or (scope,)))
         self.extend(timeout_seconds)
         self._read: dict[Filter | None, _Read] = {}
         self._best: float | None = None
@@ -159,20 +162,20 @@ class WordsAndVectors:
 
     async def _found(self, depth: int, restriction: Filter | None) -> WordRanking:
         read = self._hits(min(depth, MAX_HITS), restriction)
-        if self._best is None and restriction != self._scope:
-            (hits, has_more), best_hits = await asyncio.gather(read, self._best_of_scope())
-        else:
-            (hits, has_more), best_hits = await read, ()
-        if self._best is None:
-            self._best = max((hit.bm25 for hit in (*best_hits, *hits)), default=0.0)
+        if self._best is not None:
+            hits, has_more = await read
+            return WordRanking(hits, self._best, has_more)
+        others = (self._best_of(scope) for scope in self._scopes if scope != restriction)
+        (hits, has_more), best_hits = await asyncio.gather(read, asyncio.gather(*others))
+        self._best = max((hit.bm25 for hit in chain(hits, *best_hits)), default=0.0)
         return WordRanking(hits, self._best, has_more)
 
-    async def _best_of_scope(self) -> tuple[WordHit, ...]:
+    async def _best_of(self, scope: Filter | None) -> tuple[WordHit, ...]:
         """Return the best hit; searches of one question that run at the same time, such as slices, share the call."""
-        key = asyncio.get_running_loop(), self._text, self._scope
+        key = asyncio.get_running_loop(), self._text, scope
         call = self._words.calls.get(key)
         if call is None:
-            call = self._words.calls[key] = asyncio.ensure_future(self._page(self._scope, 1))
+            call = self._words.calls[key] = asyncio.ensure_future(self._page(scope, 1))
             call.add_done_callback(lambda ended: (self._words.calls.pop(key), ended.cancelled() or ended.exception()))
         page: Page = await asyncio.shield(call)
         return page.hits

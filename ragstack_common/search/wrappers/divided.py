@@ -1,6 +1,7 @@
 """A store with short filters: a search within a longer scope runs in parts."""
 
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -19,6 +20,9 @@ from ragstack_common.search.parts import search_together
 
 MAX_PARTS: Final = 5
 """Parts of one search. Each is a search of its own, and an account is allowed about 20 searches a second."""
+
+scopes_together: Final[ContextVar[tuple[Filter, ...]]] = ContextVar("scopes_together", default=())
+"""The scopes of all parts of the search around a part, so that its scores can be relative to the best of all."""
 
 SHORT_QUERY: Final = 1_000
 """Characters that no store refuses. Third parties report this maximum for queries of knowledge bases."""
@@ -73,12 +77,16 @@ class DividedBackend(PassingWrapper):
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         scopes = self._scopes(parsed(request.scope_filter), parsed(request.filters))
         requests = [replace(request, scope_filter=scope) for scope in scopes]
-        parts = await search_together(
-            "backend",
-            {f"part-{number}": (self.backend, each) for number, each in enumerate(requests, start=1)},
-            self.timeout_seconds,
-            fatal=(InvalidFilterError, InvalidQueryError),
-        )
+        token = scopes_together.set(scopes)
+        try:
+            parts = await search_together(
+                "backend",
+                {f"part-{number}": (self.backend, each) for number, each in enumerate(requests, start=1)},
+                self.timeout_seconds,
+                fatal=(InvalidFilterError, InvalidQueryError),
+            )
+        finally:
+            scopes_together.reset(token)
         best: dict[Hashable, RetrievedChunk] = {}
         for chunk in best_first(chain.from_iterable(parts.rankings.values())):
             best.setdefault(identify(chunk), chunk)

@@ -19,6 +19,7 @@ from ragstack_common.access.callers import OPERATOR
 from ragstack_common.core.artefacts import text_of
 from ragstack_common.core.errors import InvalidFilterError, RetrievalError
 from ragstack_common.filters import parse
+from ragstack_common.filters.tree import clauses_of
 from ragstack_common.ingestion.requests import text_document
 from ragstack_common.search import RetrievedChunk, SearchOutcome, SearchRequest, create_retrieval_backend
 from ragstack_common.search.engines.bedrock import BedrockBackend, BedrockEngine
@@ -30,6 +31,7 @@ from ragstack_common.search.engines.index_words import (
     combined,
     state_of,
 )
+from ragstack_common.search.wrappers.divided import DividedBackend
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, S3_VECTORS, SOURCE_URI_KEY
@@ -130,6 +132,11 @@ def raised(error: Exception) -> Callable[..., Any]:
     return handler
 
 
+def _listed(key: str, filter_: Any) -> int:
+    """Count the values of one attribute."""
+    return sum(len(clause.values) for clause in clauses_of(filter_) if clause.key == key)
+
+
 def sources(chunks: list[RetrievedChunk]) -> list[str]:
     return [chunk.source for chunk in chunks]
 
@@ -226,6 +233,22 @@ def test_hits_that_do_not_match_the_filter_are_dropped(service: Service) -> None
         service.vectors.meta.events.unregister(event, unfiltered)
 
     assert [hit.result["metadata"]["place"] for hit in page.hits] == ["sea"]
+
+
+@pytest.mark.parametrize("filters", [None, {"place": {"$in": ["land", "sea"]}}])
+def test_the_parts_of_a_scope_have_the_scores_of_all_of_it(service: Service, filters: dict[str, Any] | None) -> None:
+    engine = service.engine()
+    scope = {"legs": {"$in": [4, 7, 0, 8]}}
+    divided = DividedBackend(engine, 2, timeout_seconds=30.0, count=lambda each: _listed("legs", each))
+
+    found = asyncio.run(divided.search(SearchRequest("zyzzyva animal", 10, scope_filter=scope, filters=filters)))
+    whole = service.search("zyzzyva animal", 10, scope_filter=scope, filters=filters)
+
+    assert [(part.name, part.status) for part in found.parts] == [("part-1", "ok"), ("part-2", "ok")]
+    assert found.chunks[0].source == "eel"
+    assert {chunk.source: chunk.score for chunk in found.chunks} == {
+        chunk.source: pytest.approx(chunk.score) for chunk in whole.chunks
+    }
 
 
 def test_hits_that_are_dropped_change_no_scale(service: Service) -> None:
