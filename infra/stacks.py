@@ -259,7 +259,8 @@ def _user_pool(scope: Construct, options: Options) -> UserPool | None:
     if AuthKind.COGNITO not in options.auth:
         return None
     groups = [] if options.policy is None else groups_of_people(options.policy)
-    return UserPool(scope, "People", options=options, groups=groups)
+    # The API of people has the same id if programs come first. "Default" is no part of the ids of resources.
+    return UserPool(Construct(scope, "Default"), "People", options=options, groups=groups)
 
 
 def _issuer(scope: Construct, options: Options, discovery: Discovery) -> Issuer | None:

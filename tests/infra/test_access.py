@@ -189,6 +189,20 @@ def test_the_address_of_programs_stays_if_people_are_added(synthesize: Any, aws:
     assert "PeopleApiUrl" in outputs(added)
 
 
+def test_a_user_pool_is_the_same_whoever_comes_first(variant: Any, synthesize: Any, aws: Any, lint: Any) -> None:
+    added = synthesize(auth="iam,cognito", access=str(ACCESS))
+    of_people = {"AWS::Cognito::UserPool", "AWS::Cognito::UserPoolClient", "AWS::Cognito::UserPoolDomain"}
+
+    for kind in of_people:
+        assert added.resources(kind).keys() == variant("cognito").resources(kind).keys()
+    stack = added.templates["RagStackApi"]["Outputs"]
+    assert stack["ApiUrl"] == aws.templates["RagStackApi"]["Outputs"]["ApiUrl"]
+    assert stack.keys() >= {"PeopleApiUrl", "ConsoleUrl", "LoginDomain"}
+    assert "ConsoleDistribution" in json.dumps(added.only("AWS::Cognito::UserPoolClient")["CallbackURLs"][-1])
+    assert added.violations == []
+    lint(added.folder / "RagStackApi.template.json")
+
+
 @pytest.mark.parametrize("name", ["cognito", "oidc", "local"])
 def test_a_request_without_a_token_learns_where_to_sign_in(variant: Any, name: str) -> None:
     authorizer = variant(name).only("AWS::ApiGateway::Authorizer")
