@@ -26,6 +26,7 @@ from ragstack_common.core.errors import (
     CollectionNotFoundError,
     ConfigurationError,
     KnowledgeBaseNotFoundError,
+    RetrievalError,
     RetrievalTimeoutError,
     ThrottledError,
 )
@@ -193,7 +194,7 @@ class IndexWords:
             request["nextToken"] = token
         try:
             answer = self._client().query_vectors(indexArn=self._index(), **request)
-            hits = [hit for hit in map(_hit, answer["vectors"]) if hit.bm25 > 0]
+            hits = [hit for hit in map(_hit, _usable(answer["vectors"])) if hit.bm25 > 0]
         except Exception as error:
             LOGGER.warning("The search of the index by words failed: %s", describe(error, text, restriction))
             raise self._meant(error, is_probe=text == PROBE and restriction is None) from error
@@ -350,15 +351,31 @@ def _scored(chunk: RetrievedChunk, cosine: float, bm25: float, best_bm25: float,
     return chunk.ranked(Ranking(base_score=score, score=score, signals=signals, contributions=parts))
 
 
+def _usable(vectors: Sequence[Hit]) -> list[Hit]:
+    """Return the vectors with text and BM25; raises RetrievalError if others are all that there is."""
+    usable = [vector for vector in vectors if _text(vector) and _scores(vector)]
+    if vectors and not usable:
+        raise RetrievalError("none of the hits has a text and a score")
+    return usable
+
+
+def _text(vector: Hit) -> str:
+    text = (vector.get("metadata") or {}).get(TEXT_KEY)
+    return text if isinstance(text, str) else ""
+
+
+def _scores(vector: Hit) -> Sequence[Mapping[str, Any]]:
+    return (vector.get("scores") or {}).get("bm25Scores") or ()
+
+
 def _hit(vector: Hit) -> WordHit:
-    metadata = vector.get("metadata") or {}
-    scores = vector.get("scores", {}).get("bm25Scores", [])
+    metadata = vector["metadata"]
     own = {key: value for key, value in metadata.items() if key not in OWN_KEYS}
-    result = {"content": {"type": "TEXT", "text": metadata.get(TEXT_KEY, "")}, "metadata": own}
+    result = {"content": {"type": "TEXT", "text": _text(vector)}, "metadata": own}
     uri = own.get(SOURCE_URI_KEY)
     if isinstance(uri, str):
         result["location"] = _location(uri)
-    return WordHit(result, max((float(each["score"]) for each in scores), default=0.0))
+    return WordHit(result, max(float(each["score"]) for each in _scores(vector)))
 
 
 def _location(uri: str) -> dict[str, Any]:

@@ -493,6 +493,25 @@ def test_converted_documents_are_found_under_their_own_names(service: Service) -
     ]
 
 
+@pytest.mark.parametrize(
+    "lacking", [{"metadata": None}, {"metadata": {SOURCE_URI_KEY: "x"}}, {"scores": None}, {"scores": {}}]
+)
+def test_hits_without_text_or_score_are_no_results(service: Service, lacking: dict[str, Any]) -> None:
+    hit = {"metadata": {TEXT_KEY: "text", SOURCE_URI_KEY: "whole"}, "scores": {"bm25Scores": [{"score": 3.0}]}}
+
+    def answering(*hits: dict[str, Any]) -> SearchOutcome:
+        body = json.dumps({"vectors": hits, "distanceMetric": "cosine"}).encode()
+        with service.answering(lambda _: response(200, {}, body)):
+            return service.search("cheetah", 200)
+
+    some, none = answering(hit, hit | lacking), answering(hit | lacking)
+
+    assert some.complete
+    assert {*sources(some.chunks)} - {*sources(none.chunks)} == {"whole"}
+    assert not none.complete
+    assert "none of the hits has a text and a score" in none.notes[0].text
+
+
 def test_an_old_botocore_is_a_reason_and_no_crash(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     members = service.vectors.meta.service_model.operation_model("QueryVectors").input_shape.members
     monkeypatch.delitem(members, "queryTexts")
