@@ -1,6 +1,7 @@
 """How the status says that words are searched, with an S3 Vectors that refuses as AWS does."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ FOUND = {"vectors": [], "distanceMetric": "cosine"}
 @pytest.fixture
 def vectors(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
     with aws_service("s3vectors") as service:
-        monkeypatch.setattr(clients, "vectors_client", lambda _timeout: service.client())
+        monkeypatch.setattr(clients, "vectors_client", cache(lambda _timeout: service.client()))
         index_words.words_of.cache_clear()
         yield service
         index_words.words_of.cache_clear()
