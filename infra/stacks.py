@@ -30,7 +30,7 @@ from infra.constructs.user_pool import Issuer, UserPool
 from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.discovery import Discovery, undiscovered
-from infra.options import CONSOLE_KINDS, Options
+from infra.options import Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from ragstack_common.http.route_table import ANSWERS, DOCUMENTS, QUERY, VIEWER
 from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AuthKind
@@ -197,10 +197,11 @@ class ApiStack(Stack):
             for kind in options.auth
         ]
         if options.console_files is not None:
+            by_kind = {api.kind: api for api in (first, *others)}
             console = Console(
                 self,
                 "Console",
-                api=next(api for api in (first, *others) if api.kind in CONSOLE_KINDS),
+                api=by_kind[options.people or AuthKind.API_KEY],
                 documents=path.documents.bucket,
                 files=options.console_files,
                 issuer=issuer,

@@ -189,6 +189,14 @@ def test_the_address_of_programs_stays_if_people_are_added(synthesize: Any, aws:
     assert "PeopleApiUrl" in outputs(added)
 
 
+def test_people_sign_in_to_the_console_if_programs_come_first(synthesize: Any) -> None:
+    added = synthesize(**{**PEOPLE_ADDED, "auth": "api_key,oidc"})
+
+    origins = added.only("AWS::CloudFront::Distribution")["DistributionConfig"]["Origins"]
+    (api,) = [each["DomainName"] for each in origins if "CustomOriginConfig" in each]
+    assert "PeopleApi" in json.dumps(api)
+
+
 def test_a_user_pool_is_the_same_whoever_comes_first(variant: Any, synthesize: Any, aws: Any, lint: Any) -> None:
     added = synthesize(auth="iam,cognito", access=str(ACCESS))
     of_people = {"AWS::Cognito::UserPool", "AWS::Cognito::UserPoolClient", "AWS::Cognito::UserPoolDomain"}
