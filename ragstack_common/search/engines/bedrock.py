@@ -274,9 +274,9 @@ class BedrockEngine(Engine):
                 page = await self.within_deadline(in_thread(partial(self._page, query, request.restriction)))
                 span.found(page.chunks)
             yield page.chunks
-            if not page.token:
+            if not page.next_token:
                 return
-            query = {**query, "nextToken": page.token}
+            query = {**query, "nextToken": page.next_token}
 
     def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""
@@ -400,7 +400,7 @@ class _Page:
     """A page of Retrieve, the token of the next one, and the embedding if the service reports it."""
 
     chunks: list[RetrievedChunk]
-    token: str | None
+    next_token: str | None
     embedding: str | None
 
 
@@ -428,7 +428,7 @@ class _Finder:
             page = await in_thread(partial(self._page, request, restriction))
             self.embedding = page.embedding
             chunks = chunks + page.chunks
-            request = {**request, "nextToken": page.token} if page.token else None
+            request = {**request, "nextToken": page.next_token} if page.next_token else None
         self._read[restriction] = chunks, request
         return chunks
 

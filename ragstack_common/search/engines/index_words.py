@@ -114,7 +114,7 @@ class Page:
     """Hits, best first, the token of the next page, and how many hits there were before they were checked."""
 
     hits: tuple[WordHit, ...]
-    token: str | None
+    next_token: str | None
     matches: int
 
 

@@ -37,17 +37,17 @@ WORDS: Final = "words"
 
 @dataclass(frozen=True)
 class _Read:
-    """The first hits of one ranking by words; *token* leads to more of *limit*, and *matches* includes dropped ones."""
+    """The first hits by words; *next_token* leads to more of *limit*; *matches* also counts dropped ones."""
 
     hits: tuple[WordHit, ...] = ()
-    token: str | None = None
+    next_token: str | None = None
     limit: int = 0
     matches: int = 0
 
     @property
     def has_more(self) -> bool:
         """Whether the index may have more hits than were read."""
-        return self.token is not None or self.matches >= self.limit
+        return self.next_token is not None or self.matches >= self.limit
 
 
 @dataclass(frozen=True)
@@ -189,14 +189,16 @@ class WordsAndVectors:
         if read.limit < depth and read.has_more:
             read = _Read(limit=PAGE_SIZE if depth <= PAGE_SIZE else MAX_HITS)
             read = await self._further(read, restriction)
-        while read.token is not None and len(read.hits) < depth:
+        while read.next_token is not None and len(read.hits) < depth:
             read = await self._further(read, restriction)
         self._read[restriction] = read
         return read.hits[:depth], len(read.hits) > depth or read.has_more
 
     async def _further(self, read: _Read, restriction: Filter | None) -> _Read:
-        page = await self._page(restriction, read.limit, read.token)
-        return replace(read, hits=read.hits + page.hits, token=page.token, matches=read.matches + page.matches)
+        page = await self._page(restriction, read.limit, read.next_token)
+        return replace(
+            read, hits=read.hits + page.hits, next_token=page.next_token, matches=read.matches + page.matches
+        )
 
     def _page(self, *page: Any) -> Awaitable[Any]:
         return in_thread(partial(self._words.page, self._text, *page))
