@@ -14,7 +14,10 @@ MAX_VARIABLES_BYTES: Final = 4096
 """Source: Lambda quotas, all environment variables of a function together."""
 
 MIN_UNKNOWN_BYTES: Final = 10
-"""The shortest value that only a deployment knows is an id of Bedrock; URLs of queues have a hundred."""
+"""The shortest value that only a deployment knows is an id of Bedrock."""
+
+UNKNOWN_BYTES: Final[Mapping[str, int]] = {"_QUEUE_URL": 105, "_BUCKET": 52, "_TABLE": 50, "_ARN": 180}
+"""Values that only a deployment knows, with the default prefix, by the ends of the names of their variables."""
 
 LARGE_BYTES: Final = 200
 """Variables that an error names; the settings that most deployments have take less."""
@@ -57,18 +60,24 @@ def check_region(options: Options, region: str | None) -> None:
 
 
 def check_variables(function: str, variables: Mapping[str, Any]) -> None:
-    """Check the size of a function's environment. What only the deployment knows counts with its minimum size.
+    """Check the size of a function's environment. What only the deployment knows is estimated.
 
     Raises:
-        OptionError: The environment is certainly too large; the message names its largest variables.
+        OptionError: The environment is too large; the message names its largest variables.
     """
-    sizes = {name: len(name) + _min_bytes(value) for name, value in variables.items()}
+    sizes = {name: len(name) + _bytes(name, value) for name, value in variables.items()}
     if sum(sizes.values()) > MAX_VARIABLES_BYTES:
         named = ", ".join(f"{name} ({size:,} bytes)" for name, size in sizes.items() if size >= LARGE_BYTES)
         raise OptionError(
-            f"the environment of the function {function} has at least {sum(sizes.values()):,} bytes, and Lambda takes"
+            f"the environment of the function {function} has about {sum(sizes.values()):,} bytes, and Lambda takes"
             f" {MAX_VARIABLES_BYTES:,}: shorten its largest variables, {named}"
         )
+
+
+def _bytes(name: str, value: Any) -> int:
+    if isinstance(value, str):
+        return len(value.encode())
+    return max(_min_bytes(value), *(size for end, size in UNKNOWN_BYTES.items() if name.endswith(end)), 0)
 
 
 def _min_bytes(value: Any) -> int:

@@ -133,6 +133,16 @@ def test_names_that_leave_no_room_in_the_environment_are_rejected(
         synthesize(tenants="index", access=access_file(tmp_path, names))
 
 
+def test_values_that_the_deployment_adds_count_in_the_environment(
+    synthesize: Callable[..., Assembly], tmp_path: Path
+) -> None:
+    """Seven URLs of queues take 700 bytes."""
+    names = [f"tenant-{number:02}" for number in range(MAX_TENANTS)]
+
+    with pytest.raises(OptionError, match="environment of the function ingestion has about 4,"):
+        synthesize(tenants="index", access=access_file(tmp_path, names))
+
+
 @pytest.mark.parametrize(
     ("tenants", "values", "message"),
     [
