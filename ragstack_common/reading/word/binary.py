@@ -36,6 +36,7 @@ _PARAGRAPHS: Final = 13
 _PIECES: Final = 33
 _LISTS: Final = 73
 _OVERRIDES: Final = 74
+_LISTS_END: Final = _LISTS_AT + 8 * (_OVERRIDES + 1)
 
 _DELETED: Final = 0x0800
 _HIDDEN: Final = 0x083C
@@ -131,6 +132,8 @@ class WordFile:
             self._main = file.stream("WordDocument") or b""
             flags = self._checked_flags()
             self._table = file.stream("1Table" if flags & _SECOND_TABLE else "0Table") or b""
+            if len(self._main) < _LISTS_END:
+                raise ValueError("its header is cut off")  # noqa: TRY301 - as the others
             self._lengths = struct.unpack_from("<8I", self._main, _COUNTS_AT)
             self._pieces = [*self._read_pieces()]
             if sum(piece.end - piece.begin for piece in self._pieces) > len(self._main):
@@ -196,7 +199,7 @@ class WordFile:
                 own = struct.unpack_from("<i", data, 4 + 16 * number)[0]
                 if own in levels:
                     found[number + 1] = (own, levels[own])
-        except struct.error:
+        except (struct.error, IndexError):
             return {}
         return found
 

@@ -4,6 +4,7 @@ import pytest
 
 from ragstack_common.reading.conversion import convert
 from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.reading.ole import CompoundFile
 from tests.support.doc_files import DELETED, HIDDEN, IN_TABLE, RAISED, SPECIAL, P, doc, item_of, row_of
 from tests.support.mail_files import compound_file
 
@@ -96,3 +97,14 @@ def test_headers_notes_and_boxes_are_read_and_comments_are_not() -> None:
 def test_what_cannot_be_read_has_a_reason(data: bytes, reason: str) -> None:
     with pytest.raises(UnreadableDocument, match=reason):
         read(data)
+
+
+@pytest.mark.parametrize("length", [0, 64, 512, 600, 750])
+def test_a_file_whose_header_is_cut_off_is_refused(length: int) -> None:
+    whole = CompoundFile(doc({"body": [p("Leave")]}))
+    main, table = whole.stream("WordDocument"), whole.stream("1Table")
+    assert main is not None
+    assert table is not None
+
+    with pytest.raises(UnreadableDocument, match="is damaged"):
+        read(compound_file({"WordDocument": main[:length], "1Table": table}))

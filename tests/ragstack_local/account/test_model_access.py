@@ -85,7 +85,7 @@ def test_a_model_of_the_marketplace_needs_an_agreement(regions: Regions) -> None
     (missing,), (pending,) = read_access(regions.client, COHERE), read_access(regions.client, COHERE)
 
     assert missing.needs_agreement
-    assert "agreement of AWS Marketplace is missing" in missing.problems[0]
+    assert "AWS Marketplace agreement is missing" in missing.problems[0]
     assert not pending.needs_agreement
     assert "is PENDING" in pending.problems[0]
 
