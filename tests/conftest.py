@@ -36,9 +36,15 @@ IGNORED_SIGNALS: Final = "ignored_signals"
 MAX_ID: Final = 100
 
 
-def pytest_make_parametrize_id(val: object) -> str | None:
-    """Shorten the names of tests with long texts: each worker of xdist reports all names, and each test its own."""
-    return repr(val[:MAX_ID]) if isinstance(val, str | bytes) and len(val) > MAX_ID else None
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Leave long texts and the bytes of files out of the names of tests.
+
+    Each worker of xdist reports all names, and each test its own; all workers must have the same names, and archives
+    contain the time at which they were made.
+    """
+    if isinstance(val, bytes):
+        return argname
+    return repr(val[:MAX_ID]) if isinstance(val, str) and len(val) > MAX_ID else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
