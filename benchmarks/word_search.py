@@ -23,8 +23,8 @@ from rich.table import Table
 
 from ragstack_common.search import SearchRequest
 from ragstack_common.search.engines.bedrock import BedrockEngine
-from ragstack_common.search.engines.index_words import TEXT_KEY, words_of
-from ragstack_common.settings.names import S3_VECTORS, SOURCE_URI_KEY
+from ragstack_common.search.engines.index_words import words_of
+from ragstack_common.settings.names import S3_VECTORS, SOURCE_URI_KEY, TEXT_KEY
 
 KNOWLEDGE_BASE = "KBWORDS001"
 INDEX = "arn:aws:s3vectors:us-east-1:123456789012:bucket/benchmark/index/benchmark"

@@ -3,6 +3,8 @@
 import time
 from typing import Any, Final
 
+from ragstack_common.settings.names import METADATA_KEY, TEXT_KEY
+
 ACCOUNT: Final = "000000000000"
 MCP_TAGS: Final = {"mcp-multirag-kb": "true"}
 """AWS's MCP server lists only knowledge bases with this tag. Source: awslabs.bedrock-kb-retrieval-mcp-server 1.1.2."""
@@ -35,8 +37,8 @@ def create_vector_index(vectors: Any, name: str) -> str:
         dimension=_DIMENSION,
         distanceMetric="cosine",
         metadataConfiguration={
-            "nonFilterableMetadataKeys": ["AMAZON_BEDROCK_TEXT", "AMAZON_BEDROCK_METADATA"],
-            "textSearchConfigurations": [{"metadataKey": "AMAZON_BEDROCK_TEXT"}],
+            "nonFilterableMetadataKeys": [TEXT_KEY, METADATA_KEY],
+            "textSearchConfigurations": [{"metadataKey": TEXT_KEY}],
         },
     )
     return str(created["indexArn"])

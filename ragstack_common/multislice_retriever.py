@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import InvalidRequestError
-from ragstack_common.search.engines.bedrock import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, BedrockBackend, document_uri
+from ragstack_common.search.engines.bedrock import BedrockBackend
+from ragstack_common.search.engines.hits import CHUNK_ID_KEY, CONTENT_DETAILS_KEY, document_uri
 from ragstack_common.search.merge import CANDIDATES_PER_DOCUMENT
 from ragstack_common.search.models import (
     RAW_SCORE_KEY,

@@ -7,9 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.constructs.inline_resource import MAX_FUNCTION_SECONDS, inline_resource
-
-TEXT_KEY: Final = "AMAZON_BEDROCK_TEXT"
-"""Where Bedrock keeps the text of a chunk."""
+from ragstack_common.settings.names import TEXT_KEY
 
 _CONFIGURE: Final = f"""\
 import json

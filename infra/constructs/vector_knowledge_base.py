@@ -16,11 +16,11 @@ from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.first_sync import FirstSync
 from infra.constructs.knowledge_base import EVERY_INDEX, KnowledgeBaseIds, KnowledgeBaseReference, VectorIndex
 from infra.constructs.settled_role import SettledRole
-from infra.constructs.text_search import TEXT_KEY, TextSearch
+from infra.constructs.text_search import TextSearch
 from infra.embeddings import MODELS, EmbeddingModel
 from infra.everywhere import use_keys
 from infra.options import Options
-from ragstack_common.settings.names import S3_VECTORS
+from ragstack_common.settings.names import METADATA_KEY, S3_VECTORS, TEXT_KEY
 
 EMBEDDING_TYPE: Final = "FLOAT32"
 DISTANCE_METRIC: Final = "cosine"
@@ -28,7 +28,7 @@ DISTANCE_METRIC: Final = "cosine"
 ROLE_NAME_PREFIX: Final = "AmazonBedrockExecutionRoleForKnowledgeBase_"
 """Source: CloudFormation's schema of AWS::Bedrock::KnowledgeBase, RoleArn."""
 
-NON_FILTERABLE_KEYS: Final = (TEXT_KEY, "AMAZON_BEDROCK_METADATA")
+NON_FILTERABLE_KEYS: Final = (TEXT_KEY, METADATA_KEY)
 """Bedrock keeps a chunk's text under these; as filterable metadata it would overflow 2 KB and the chunk would fail."""
 
 DATA_SOURCE_TYPE: Final = "S3"

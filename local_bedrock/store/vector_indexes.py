@@ -14,13 +14,10 @@ from local_bedrock.store.database import TEXT_SEARCH, VECTOR_INDEX, Transaction,
 from local_bedrock.store.documents import add_attributes, chunk_metadata
 from local_bedrock.store.postings import counted
 from local_bedrock.store.vectors import COSINE, VectorIndex, Vectors, resized, unit
+from ragstack_common.settings.names import METADATA_KEY, TEXT_KEY
 
 ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
 INDEX_ARN: Final = ARN + "/index/{}"
-
-TEXT_KEY: Final = "AMAZON_BEDROCK_TEXT"
-METADATA_KEY: Final = "AMAZON_BEDROCK_METADATA"
-"""Metadata of the vectors that Bedrock writes: the text of the chunk, and JSON whose members are not documented."""
 
 STANDARD_ANALYZER: Final = ""
 """The language of texts that are not stemmed."""

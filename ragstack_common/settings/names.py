@@ -9,6 +9,11 @@ OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
 OTHER_STORE: Final = "OTHER"
 """Stores behind a knowledge base. Source: bedrock-agent, shape KnowledgeBaseStorageType; ``OTHER`` is any other."""
 
+TEXT_KEY: Final = "AMAZON_BEDROCK_TEXT"
+METADATA_KEY: Final = "AMAZON_BEDROCK_METADATA"
+"""What Bedrock writes into an index of S3 Vectors for itself: the text of a chunk, and JSON whose members are not
+documented. Source: Amazon Bedrock User Guide, S3 Vectors as a vector store."""
+
 EMBEDDING_HEADER: Final = "x-ragstack-embedding"
 """Header with the embedding of the local Bedrock; Amazon Bedrock does not send it."""
 

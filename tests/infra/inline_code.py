@@ -1,11 +1,31 @@
 """Runs the code of custom resources as Lambda does, with time that passes when the code waits."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from tests.support.aws_service import AwsService, aws_service
+
+
+@contextmanager
+def service_of_function(name: str, patch: pytest.MonkeyPatch) -> Iterator[AwsService]:
+    """Run a service of AWS that the code of a function calls; it may refuse nothing."""
+    with aws_service(name) as running:
+        for variable, value in {
+            f"AWS_ENDPOINT_URL_{name.upper().replace('-', '_')}": running.endpoint,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "eu-west-1",
+            "AWS_MAX_ATTEMPTS": "1",
+        }.items():
+            patch.setenv(variable, value)
+        yield running
+        assert running.refusals == []
 
 
 @dataclass

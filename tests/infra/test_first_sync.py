@@ -9,8 +9,8 @@ import pytest
 
 from infra.constructs.first_sync import JOBS_AT_ONCE
 from tests.infra.conftest import Assembly
-from tests.infra.inline_code import InlineCode
-from tests.support.aws_service import AwsService, Fault, aws_service
+from tests.infra.inline_code import InlineCode, service_of_function
+from tests.support.aws_service import AwsService, Fault
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
 
@@ -48,17 +48,8 @@ class Jobs:
 
 @pytest.fixture
 def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
-    with aws_service("bedrock-agent") as running:
-        for name, value in {
-            "AWS_ENDPOINT_URL_BEDROCK_AGENT": running.endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "eu-west-1",
-            "AWS_MAX_ATTEMPTS": "1",
-        }.items():
-            monkeypatch.setenv(name, value)
+    with service_of_function("bedrock-agent", monkeypatch) as running:
         yield running
-        assert running.refusals == []
 
 
 @pytest.fixture

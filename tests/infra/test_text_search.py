@@ -10,8 +10,8 @@ import pytest
 
 from infra.options import OptionError, Options
 from tests.infra.conftest import EXISTING, Assembly
-from tests.infra.inline_code import InlineCode
-from tests.support.aws_service import AwsService, Dropped, Fault, aws_service
+from tests.infra.inline_code import InlineCode, service_of_function
+from tests.support.aws_service import AwsService, Dropped, Fault
 from tests.support.forked_bedrock import forked_bedrock
 
 pytestmark = pytest.mark.xdist_group("synthesized stacks")
@@ -60,16 +60,8 @@ class Indexes:
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsService]:
-    with aws_service("s3vectors") as running:
-        for name, value in {
-            "AWS_ENDPOINT_URL_S3VECTORS": running.endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_DEFAULT_REGION": "eu-west-1",
-        }.items():
-            monkeypatch.setenv(name, value)
+    with service_of_function("s3vectors", monkeypatch) as running:
         yield running
-        assert running.refusals == []
 
 
 @pytest.fixture

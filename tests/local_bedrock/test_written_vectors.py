@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_bedrock.store.vector_indexes import METADATA_KEY, TEXT_KEY
 from ragstack_common.ingestion.requests import text_document
+from ragstack_common.settings.names import METADATA_KEY, TEXT_KEY
 from tests.local_bedrock.support import Bedrock, Source, client, knowledge_base_request, refusal, serving
 
 CHUNK_ID = "x-amz-bedrock-kb-chunk-id"

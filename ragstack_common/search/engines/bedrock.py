@@ -7,8 +7,6 @@ from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import sha256
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragstack_common import filters
@@ -26,6 +24,7 @@ from ragstack_common.search.base import PAGE_SIZE, RetrievalBackend
 from ragstack_common.search.document_search import below
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
 from ragstack_common.search.engines import converted
+from ragstack_common.search.engines.hits import ID_SEPARATOR, to_chunk
 from ragstack_common.search.engines.index_words import IndexWords, combined, words_of
 from ragstack_common.search.engines.words_and_vectors import WordRanking, WordsAndVectors
 from ragstack_common.search.errors import describe
@@ -33,15 +32,12 @@ from ragstack_common.search.inference import VocabularySource
 from ragstack_common.search.merge import best_first, identify, merge_slices, rank_key
 from ragstack_common.search.models import (
     UNFILTERED,
-    UNNAMED_SOURCE,
-    Ranking,
     RetrievedChunk,
     SearchOutcome,
     SearchRequest,
     check_page_size_and_limit,
     check_top_k,
     parsed,
-    ranked_fields,
 )
 from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
 from ragstack_common.search.wrappers.divided import DividedBackend
@@ -59,17 +55,11 @@ from ragstack_common.settings.names import (
 from ragstack_common.settings.relevance import Calibration, Calibrations, calibration_of
 from ragstack_common.settings.search import DEFAULT_BOOST, HASHED_COSINE_SHARE, MODEL_COSINE_SHARE
 from ragstack_common.settings.tenants import SHARED
-from ragstack_common.text import contextual_headers
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
 
     from ragstack_common.access.tenants import TenantIndexes
-
-CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
-
-CONTENT_DETAILS_KEY: Final = "ragstack_content_details"
-"""Metadata key for the image, row, recording or film of a chunk that is not text, as sent by the service."""
 
 UNSEARCHED_LEXICAL: Final = 0.3
 """The lexical signal of a chunk if words are not searched, for calibrations that need one.
@@ -77,8 +67,6 @@ UNSEARCHED_LEXICAL: Final = 0.3
 With it, the shipped ones for HYBRID are close to those for SEMANTIC: with MiniLM and the cosines .3, .5 and .7, they
 give .03, .08 and .19 instead of .02, .09 and .27.
 """
-
-_ID_SEPARATOR: Final = "#"
 
 
 class BedrockEngine(Engine):
@@ -254,7 +242,7 @@ class BedrockEngine(Engine):
         Raises:
             RetrievalError: A page could not be read.
         """
-        source = chunk_id.rpartition(_ID_SEPARATOR)[0]
+        source = chunk_id.rpartition(ID_SEPARATOR)[0]
         if not source:
             return None
         of_document = {"equals": {"key": SOURCE_URI_KEY, "value": source}}
@@ -497,62 +485,3 @@ def _with_relevance(
     apart = {"vector": cosine, "lexical": UNSEARCHED_LEXICAL} if are_words_apart else {}
     relevance = calibration.relevance({"score": cosine, **apart, **ranking.signals})
     return chunk.model_copy(update={"relevance": relevance})
-
-
-def to_chunk(hit: Mapping[str, Any], signals: Mapping[str, float] = MappingProxyType({})) -> RetrievedChunk:
-    """Convert one of the ``retrievalResults``; a missing score counts as 0. *signals* are its parts, if known."""
-    named = converted.original(hit)
-    score = float(hit.get("score") or 0.0)
-    content = hit.get("content") or {}
-    metadata = named.get("metadata") or {}
-    header, text = contextual_headers.split(_text(content))
-    if named is not hit:
-        metadata = converted.placed(metadata, text)
-    content_type = content.get("type") or "TEXT"
-    if content_type != "TEXT":
-        metadata = {**metadata, CONTENT_DETAILS_KEY: {name: part for name, part in content.items() if name != "type"}}
-    ranked = {"score": score, "metadata": metadata}
-    if signals or not 0.0 <= score <= 1.0:
-        ranked = ranked_fields(Ranking(base_score=score, score=score, signals={**signals}), metadata)
-    return RetrievedChunk(
-        content=text,
-        source=document_uri(named) or _own_name(text, metadata),
-        chunk_id=_chunk_id(metadata),
-        context=header,
-        content_type=content_type,
-        location=named.get("location") or None,
-        **ranked,
-    )
-
-
-def document_uri(hit: Mapping[str, Any]) -> str | None:
-    """Return the S3 URI, URL or identifier of the document of a hit or result, or None."""
-    location = hit.get("location") or {}
-    for name, place in location.items():
-        if name.endswith("Location") and isinstance(place, dict):
-            uri = place.get("uri") or place.get("url") or place.get("id")
-            if uri:
-                return str(uri)
-    uri = (hit.get("metadata") or {}).get(SOURCE_URI_KEY)
-    return str(uri) if uri else None
-
-
-def _text(content: Mapping[str, Any]) -> str:
-    """Return the text of a content, the transcription of a recording, or the summary of a film."""
-    audio, video = content.get("audio") or {}, content.get("video") or {}
-    return content.get("text") or audio.get("transcription") or video.get("summary") or ""
-
-
-def _chunk_id(metadata: Mapping[str, Any]) -> str | None:
-    """Join the source URI and the service's id, which is unique in its knowledge base but names no document."""
-    own, source = metadata.get(CHUNK_ID_KEY), metadata.get(SOURCE_URI_KEY)
-    if not own:
-        return None
-    own = str(own).replace(_ID_SEPARATOR, "%23")
-    return f"{source}{_ID_SEPARATOR}{own}" if source else own
-
-
-def _own_name(text: str, metadata: Mapping[str, Any]) -> str:
-    """Name a hit without a document, such as a row of a query, so that it counts as a document of its own."""
-    own = metadata.get(CHUNK_ID_KEY) or [text, metadata.get(CONTENT_DETAILS_KEY)]
-    return f"{UNNAMED_SOURCE}{sha256(repr(own).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -37,12 +37,10 @@ from ragstack_common.filters.s3_vectors import to_s3_vectors
 from ragstack_common.search.errors import describe
 from ragstack_common.search.merge import best_first, identify
 from ragstack_common.search.models import Ranking, RetrievedChunk
-from ragstack_common.settings.names import S3_VECTORS, SOURCE_URI_KEY
+from ragstack_common.settings.names import METADATA_KEY, S3_VECTORS, SOURCE_URI_KEY, TEXT_KEY
 from ragstack_common.settings.search import QuerySettings
 
-TEXT_KEY: Final = "AMAZON_BEDROCK_TEXT"
-OWN_KEYS: Final = frozenset({TEXT_KEY, "AMAZON_BEDROCK_METADATA"})
-"""What Bedrock writes for itself. Source: Amazon Bedrock User Guide, S3 Vectors as a vector store."""
+OWN_KEYS: Final = frozenset({TEXT_KEY, METADATA_KEY})
 
 PAGE_SIZE: Final = 100
 """Hits of one page of QueryVectors. Source: Amazon S3 user guide, S3 Vectors, limits."""

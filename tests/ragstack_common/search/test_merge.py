@@ -13,7 +13,7 @@ from ragstack_common.core.deadline import wait_for
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.reranking import LexicalReranker, RerankingWeights
 from ragstack_common.search import RetrievedChunk
-from ragstack_common.search.engines.bedrock import document_uri, to_chunk
+from ragstack_common.search.engines.hits import document_uri, to_chunk
 from ragstack_common.search.merge import best_first, fuse, merge_slices
 from ragstack_common.search.models import UNNAMED_SOURCE, Ranking
 from ragstack_common.search.rerank.chunks import LexicalChunkReranker

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ragstack_common.core.artefacts import text_of
 from ragstack_common.filters import Clause, Filter, Not, Operator, evaluate
-from ragstack_common.search.engines.bedrock import to_chunk
 from ragstack_common.search.engines.converted import as_indexed
+from ragstack_common.search.engines.hits import to_chunk
 from ragstack_common.settings.names import SOURCE_URI_KEY
 from ragstack_common.text.positions import Position, is_recognized_on, pages_over
 

@@ -25,7 +25,6 @@ from ragstack_common.search import RetrievedChunk, SearchOutcome, SearchRequest,
 from ragstack_common.search.engines.bedrock import BedrockBackend, BedrockEngine
 from ragstack_common.search.engines.index_words import (
     REMEMBERED_SECONDS,
-    TEXT_KEY,
     IndexWords,
     WordsState,
     combined,
@@ -34,7 +33,7 @@ from ragstack_common.search.engines.index_words import (
 from ragstack_common.search.wrappers.divided import DividedBackend
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
-from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, S3_VECTORS, SOURCE_URI_KEY
+from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, S3_VECTORS, SOURCE_URI_KEY, TEXT_KEY
 from ragstack_common.settings.relevance import logistic
 from ragstack_common.settings.search import QuerySettings
 from tests.local_bedrock.support import OPENSEARCH, Bedrock, Clock, client, serving
