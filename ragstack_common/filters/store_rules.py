@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ragstack_common.filters.tree import Operator
-from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS
+from ragstack_common.settings.names import MANAGED, OPENSEARCH_SERVERLESS, OTHER_STORE, S3_VECTORS
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ STORE_RULES: Final[Mapping[str, StoreRules]] = {
         max_constraints=MAX_CONSTRAINTS,
     ),
     OPENSEARCH_SERVERLESS: StoreRules(),
+    # Source: Amazon Bedrock User Guide, managed knowledge bases, query configurations.
+    MANAGED: StoreRules(ignored=frozenset({Operator.STARTS_WITH, Operator.STRING_CONTAINS})),
     OTHER_STORE: StoreRules(
         unproven=_ONLY_ON_OPENSEARCH,
         doubt="the vector store is not known and may ignore the operator: set vector_store=OPENSEARCH_SERVERLESS"

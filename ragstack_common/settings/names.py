@@ -6,6 +6,9 @@ from typing import Final
 
 S3_VECTORS: Final = "S3_VECTORS"
 OPENSEARCH_SERVERLESS: Final = "OPENSEARCH_SERVERLESS"
+MANAGED: Final = "MANAGED"
+"""A knowledge base of type MANAGED, whose vector store belongs to Amazon Bedrock."""
+
 OTHER_STORE: Final = "OTHER"
 """Stores behind a knowledge base. Source: bedrock-agent, shape KnowledgeBaseStorageType; ``OTHER`` is any other."""
 

@@ -81,7 +81,7 @@ CorpusNames = Annotated[
 ]
 EngineName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$"), Allowed("the name of an engine, such as bedrock")]
 
-VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "OTHER"], UPPER_CASE]
+VectorStore = Annotated[Literal["S3_VECTORS", "OPENSEARCH_SERVERLESS", "MANAGED", "OTHER"], UPPER_CASE]
 SearchType = Annotated[Literal["HYBRID", "SEMANTIC"], UPPER_CASE]
 """Source: bedrock-agent-runtime, shape SearchType."""
 Merge = Annotated[Literal["trust", "boost"], LOWER_CASE]
