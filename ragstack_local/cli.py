@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "discard": "ragstack_local.commands.failures:discard",
     "reconcile": "ragstack_local.commands.reconcile:reconcile",
     "doctor": "ragstack_local.commands.doctor:doctor",
+    "certify": "ragstack_local.commands.certify:certify",
     "logs": "ragstack_local.commands.logs:logs",
     "query": "ragstack_local.commands.query:query",
     "ask": "ragstack_local.commands.ask:ask",

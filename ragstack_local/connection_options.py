@@ -86,7 +86,7 @@ def local_settings() -> list[str]:
     return sorted(found)
 
 
-def _leave_local_settings() -> None:
+def leave_local_settings() -> None:
     """Remove these variables from the environment, for a command that uses AWS."""
     ignored = local_settings()
     for name in ignored:
@@ -114,7 +114,7 @@ class DeploymentOptions:
         if self.aws:
             from botocore.exceptions import NoCredentialsError, NoRegionError  # noqa: PLC0415 - only AWS needs it
 
-            _leave_local_settings()
+            leave_local_settings()
             try:
                 connection = Connection.from_deployed_stack(self.stack_prefix)
             except (NoCredentialsError, NoRegionError) as error:
@@ -162,7 +162,7 @@ class ConnectionOptions(DeploymentOptions):
         if self.api_url is None or not self.is_api:
             return Address.for_stack(connection or self.connect(), self.api_key, self.token)
         if not is_here(self.api_url):
-            _leave_local_settings()
+            leave_local_settings()
         try:
             address = Address.for_url(self.api_url, self.api_key, self.token)
         except ConfigurationError as error:

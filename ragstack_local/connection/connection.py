@@ -274,12 +274,12 @@ def local_client(service: str, endpoint: str, config: "Config") -> Any:
 
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         os.environ.pop(name, None)
-    return _local_session().client(service, endpoint_url=endpoint, config=config.merge(Config(proxies={})))  # type: ignore[call-overload]
+    return local_session().client(service, endpoint_url=endpoint, config=config.merge(Config(proxies={})))  # type: ignore[call-overload]
 
 
 @cache
-def _local_session() -> "boto3.Session":
-    """Cached, because each session reads the service models again."""
+def local_session() -> "boto3.Session":
+    """Return the session of the local stack. Cached, because each session reads the service models again."""
     import boto3  # noqa: PLC0415 - as above
 
     return boto3.Session(aws_access_key_id="local", aws_secret_access_key="local", region_name=LOCAL_REGION)  # noqa: S106

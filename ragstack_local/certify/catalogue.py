@@ -1,0 +1,24 @@
+"""All checks, and how all that they create is removed."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+
+from ragstack_local.certify import removal
+from ragstack_local.certify.check import Check
+from ragstack_local.certify.deployed.checks import CHECKS as OF_STACKS
+from ragstack_local.certify.deployed.checks import KINDS as KINDS_OF_STACKS
+from ragstack_local.certify.services.vectors import CHECKS as OF_VECTORS
+
+CHECKS: Final[tuple[Check, ...]] = (*OF_VECTORS, *OF_STACKS)
+
+KINDS: Final[Mapping[str, removal.Remove]] = {**removal.KINDS, **KINDS_OF_STACKS}
+
+
+def chosen(patterns: tuple[str, ...]) -> list[Check]:
+    """Return the checks whose name or topic matches a pattern, such as ``filters.*``; all without a pattern."""
+    return [
+        check
+        for check in CHECKS
+        if not patterns or any(fnmatchcase(text, each) for each in patterns for text in (check.name, check.topic))
+    ]

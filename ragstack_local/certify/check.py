@@ -1,0 +1,75 @@
+"""A check: one belief about AWS, what is expected if it is true, and how to observe it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from ragstack_local.certify.site import Site
+
+Json: TypeAlias = Any
+"""What JSON can hold."""
+
+CHECK_SECONDS: Final = 300.0
+"""How long a check may wait for something by default."""
+
+
+class NotTried(Exception):  # noqa: N818 - an outcome, not an error
+    """The check cannot be tried here; the message says why."""
+
+
+class Source(StrEnum):
+    """Where a belief comes from, the weakest last."""
+
+    MODEL = "service model"
+    DOCUMENTATION = "documentation"
+    THIRD_PARTY = "third parties"
+    GUESS = "guess"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One belief about AWS.
+
+    Attributes:
+        name: Its identity, with dots: ``filters.vectors.starts_with``. It never changes its meaning.
+        topic: The checks of a topic run one after the other; topics run at the same time.
+        belief: One sentence.
+        source: Where the belief comes from.
+        used_by: What in the project relies on it.
+        held_in: The module of the local Bedrock that has the same fact; empty if none has.
+        expected: What *observe* returns if the belief is true. It has no ids, names, times or content, so that
+            it is the same in every account.
+        observe: Tries it. An error of AWS that it lets through is observed as ``{"error": CODE}``.
+        seconds: How long it may wait for something.
+    """
+
+    name: str
+    topic: str
+    belief: str
+    source: Source
+    used_by: str
+    held_in: str = ""
+    expected: Json
+    observe: Callable[["Site"], Json]
+    seconds: float = CHECK_SECONDS
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    MATCHES = "matches"
+    DIFFERS = "differs"
+    NOT_TRIED = "not tried"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a check ended, and what was observed, or why it was not tried."""
+
+    check: Check
+    verdict: Verdict
+    observed: Json = None
+    reason: str = ""
+    seconds: float = 0.0

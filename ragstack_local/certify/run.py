@@ -1,0 +1,111 @@
+"""A whole run: the checks, the report, and the removal of everything that was created."""
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.config import Config
+
+from ragstack_common import __version__
+from ragstack_local.certify.catalogue import KINDS
+from ragstack_local.certify.check import Check, Outcome
+from ragstack_local.certify.journal import Journal, Resource, dead_journals
+from ragstack_local.certify.removal import Clients, remove_all
+from ragstack_local.certify.report import Report
+from ragstack_local.certify.runner import run_checks
+from ragstack_local.certify.site import Place, Site
+
+if TYPE_CHECKING:
+    from ragstack_local.connection.connection import Connection
+
+LOCAL_WAIT_SECONDS: Final = 0.1
+WAIT_SECONDS: Final = 5.0
+
+Left = list[tuple[Resource, str]]
+
+
+def certify(
+    session: Any,
+    place: Place,
+    checks: Sequence[Check],
+    journals: Path,
+    *,
+    connection: "Connection | None" = None,
+    show: Callable[[Outcome], None] = lambda _: None,
+    cleaning: Callable[[Resource], None] = lambda _: None,
+) -> tuple[Report, Left, bool]:
+    """Run checks, and remove what they created, even after an interrupt.
+
+    Args:
+        session: A session of boto3.
+        place: Where the checks are tried.
+        checks: Those to try.
+        journals: The folder of the journals.
+        connection: The local stack.
+        show: Receives each outcome.
+        cleaning: Receives each resource before it is removed.
+
+    Returns:
+        The report, what could not be removed, and whether the run was interrupted.
+    """
+    started, start = datetime.now(UTC), time.monotonic()
+    token = secrets.token_hex(5)
+    journal = Journal.begin(journals, token, place.fields)
+    site = Site(session, place, token, journal, connection=connection)
+    try:
+        outcomes = run_checks(site, checks, show)
+    finally:
+        left = remove_all(journal, KINDS, _clients(session, place), show=cleaning, wait_seconds=_wait_seconds(place))
+        journal.end()
+    report = Report(
+        target="AWS" if place.is_aws else "local stack",
+        region=place.region,
+        started=f"{started:%Y-%m-%d %H:%M} UTC",
+        minutes=round((time.monotonic() - start) / 60, 1),
+        versions={"RAGStack": __version__, "boto3": version("boto3"), "botocore": version("botocore")},
+        outcomes=outcomes,
+        calls=site.calls,
+        costs={},
+    )
+    return report, left, site.stopping.is_set()
+
+
+def clean_up(
+    session: Any, place: Place, journals: Path, *, cleaning: Callable[[Resource], None] = lambda _: None
+) -> tuple[int, Left]:
+    """Remove what earlier runs left at a place.
+
+    Returns:
+        The number of resources that are gone, and what could not be removed.
+    """
+    left: Left = []
+    count = 0
+    with dead_journals(journals) as found:
+        for _, journal in found:
+            remaining = journal.remaining()
+            if journal.place == place.fields and remaining:
+                kept = remove_all(
+                    journal, KINDS, _clients(session, place), show=cleaning, wait_seconds=_wait_seconds(place)
+                )
+                count += len(remaining) - len(kept)
+                left += kept
+    return count, left
+
+
+def _wait_seconds(place: Place) -> float:
+    return WAIT_SECONDS if place.is_aws else LOCAL_WAIT_SECONDS
+
+
+def _clients(session: Any, place: Place) -> Clients:
+    """Return what makes clients for the removal: not those of the checks, which end with an interrupt."""
+    config = Config(retries={"mode": "standard", "total_max_attempts": 5})
+    return lambda service: session.client(
+        service,
+        place.region,
+        endpoint_url=place.endpoint(service),
+        config=config if place.is_aws else config.merge(Config(proxies={})),
+    )

@@ -1,0 +1,145 @@
+"""``ragstack certify``: compare what the project believes of AWS with an account, or with the local stack."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.text import Text
+
+from ragstack_local.connection.connection import LOCAL_REGION, Connection, Project, local_session
+from ragstack_local.connection_options import confirm, leave_local_settings
+from ragstack_local.errors import FAILED, INTERRUPTED, StackError
+from ragstack_local.show import display
+
+if TYPE_CHECKING:
+    from ragstack_local.certify.check import Outcome
+    from ragstack_local.certify.journal import Resource
+    from ragstack_local.certify.site import Place
+
+JOURNALS: Final = "certify"
+"""Subfolder of the data folder for the journals of runs."""
+
+_STYLES: Final = {"matches": "green", "differs": "bold red", "not tried": "yellow"}
+
+
+def certify(
+    aws: Annotated[
+        bool, typer.Option("--aws", help="Use the AWS account of the AWS settings instead of the local stack.")
+    ] = False,
+    bedrock: Annotated[
+        str | None, typer.Option(metavar="URL", help="Use only the local Bedrock at this URL, with --s3-endpoint.")
+    ] = None,
+    s3_endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="The S3 from which that local Bedrock reads.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Only checks with such a name or topic, such as 'filters.*'."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the checks, and try none.")] = False,
+    output: Annotated[Path, typer.Option(help="The folder for the report.", file_okay=False)] = Path("certificates"),
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before resources are created on AWS.")] = False,
+    clean_up: Annotated[
+        bool, typer.Option("--clean-up", help="Only remove what earlier, interrupted runs have left.")
+    ] = False,
+) -> None:
+    """Try what this project believes of AWS, and write a report of what matches and what differs.
+
+    On AWS this creates resources of its own, whose names begin with ragstack-certify, and removes them afterwards. The
+    report has no account ids, names or content. The exit code is 3 if something differs.
+
+    Example:  ragstack certify
+
+    In an AWS account, for about a dollar, within 45 minutes:  ragstack certify --aws
+    """
+    from ragstack_local.certify import run  # noqa: PLC0415 - help does without
+    from ragstack_local.certify.catalogue import chosen  # noqa: PLC0415
+    from ragstack_local.stack.processes import raised_interrupts  # noqa: PLC0415
+
+    checks = chosen(tuple(only or ()))
+    if not checks:
+        raise typer.BadParameter(
+            f"no check is called {' or '.join(only or ())}: --list names them", param_hint="--only"
+        )
+    if list_:
+        for check in checks:
+            display.console.print(Text.assemble((check.name, "bold"), f"  {check.belief}"), soft_wrap=True)
+        return
+    session, place, connection = _site(aws=aws, bedrock=bedrock, s3_endpoint=s3_endpoint)
+    journals = Project.find().data / JOURNALS
+    if clean_up:
+        count, left = run.clean_up(session, place, journals, cleaning=_show_removal)
+        display.console.print(f"Removed {display.counted(count, 'resource')} of earlier runs")
+        _fail_for(left)
+        return
+    if place.is_aws and not yes:
+        confirm("Create these resources?")
+    with raised_interrupts():
+        report, left, is_interrupted = run.certify(
+            session, place, checks, journals, connection=connection, show=_show, cleaning=_show_removal
+        )
+    name = f"aws-{place.region}-{report.started[:10]}" if place.is_aws else "local"
+    markdown, _ = report.write(output, name)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in report.counts.items())
+    display.console.print(f"\n{counts}. The report: {markdown}", soft_wrap=True)
+    _fail_for(left)
+    if is_interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if any(outcome.verdict == "differs" for outcome in report.outcomes):
+        raise typer.Exit(FAILED)
+
+
+def _site(*, aws: bool, bedrock: str | None, s3_endpoint: str | None) -> "tuple[Any, Place, Connection | None]":
+    """Return the session, the place and the local stack of a run."""
+    from ragstack_local.certify.site import Place  # noqa: PLC0415 - help does without
+
+    if aws:
+        return (*_account(), None)
+    if (bedrock is None) != (s3_endpoint is None):
+        raise typer.BadParameter("--bedrock and --s3-endpoint need each other", param_hint="--bedrock")
+    if bedrock is not None and s3_endpoint is not None:
+        connection, other = None, s3_endpoint
+    else:
+        connection = Connection.from_running_stack(Project.find().running)
+        bedrock, other = str(connection.bedrock_endpoint), str(connection.aws_endpoint)
+    services = ("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime", "s3vectors")
+    endpoints = {"": other, **dict.fromkeys(services, bedrock)}
+    return local_session(), Place(LOCAL_REGION, endpoints=endpoints), connection
+
+
+def _account() -> "tuple[Any, Place]":
+    import boto3  # noqa: PLC0415 - slow to import
+    from botocore.exceptions import NoCredentialsError, NoRegionError  # noqa: PLC0415
+
+    from ragstack_local.certify.site import Place  # noqa: PLC0415
+
+    leave_local_settings()
+    session = boto3.Session()
+    try:
+        account = session.client("sts").get_caller_identity()["Account"]
+    except (NoCredentialsError, NoRegionError) as error:
+        raise StackError(f"--aws needs AWS credentials and a region: {error}") from None
+    return session, Place(str(session.region_name), account)
+
+
+def _show(outcome: "Outcome") -> None:
+    line = Text.assemble((f"{outcome.verdict:9}", _STYLES[outcome.verdict]), f" {outcome.check.name}")
+    if outcome.verdict == "differs":
+        line.append(f": expected {outcome.check.expected}, observed {outcome.observed}")
+    elif outcome.reason:
+        line.append(f": {outcome.reason}")
+    if outcome.seconds:
+        line.append(f"  {outcome.seconds:g} s", "dim")
+    display.console.print(line, soft_wrap=True)
+
+
+def _show_removal(resource: "Resource") -> None:
+    display.console.print(f"Removing the {resource.kind} {resource.name}", style="dim", soft_wrap=True)
+
+
+def _fail_for(left: "list[tuple[Resource, str]]") -> None:
+    """Report what could not be removed."""
+    if left:
+        for resource, reason in left:
+            display.console.print(f"The {resource.kind} {resource.name} is left: {reason}", soft_wrap=True)
+        raise StackError("Not everything could be removed: try again with `ragstack certify --clean-up`")
