@@ -30,6 +30,9 @@ READ_SECONDS: Final = 30.0
 REGISTRY_READ_SECONDS: Final = 10.0
 """DynamoDB answers in milliseconds; a slower call is better retried."""
 
+DISCOVERY_SECONDS: Final = 2.0
+"""Maximum wait of one attempt to describe a knowledge base; searches can do without."""
+
 ATTEMPTS: Final = 3
 """The default of botocore's standard mode, which retries throttling, 5xx and lost connections with back-off."""
 
@@ -73,6 +76,13 @@ def model_client(timeout_seconds: float) -> "BedrockRuntimeClient":
 def agent_client() -> "AgentsforBedrockClient":
     """Create the client for ingestion, which makes one attempt, because its callers retry themselves."""
     return cast("AgentsforBedrockClient", _client("bedrock-agent", attempts=1))
+
+
+@cache
+def discovery_client() -> "AgentsforBedrockClient":
+    """Create the client that describes the knowledge base before the first search, which waits for it."""
+    timeouts: dict[str, Any] = {"connect_timeout": DISCOVERY_SECONDS, "read_timeout": DISCOVERY_SECONDS}
+    return cast("AgentsforBedrockClient", _client("bedrock-agent", attempts=2, **timeouts))
 
 
 @cache

@@ -2,8 +2,13 @@
 
 import re
 from typing import Final
+from urllib.parse import quote, unquote
 
 _SCHEME: Final = "s3://"
+
+_S3_HOST: Final = re.compile(r"(?:(.+)\.)?s3(?:[.-](?:dualstack\.)?[a-z]{2}(?:-[a-z]+)+-\d)?\.amazonaws\.com")
+"""A host of S3: with the bucket or without, with the Region or without. Source: Amazon S3 user guide, methods for
+accessing a bucket."""
 
 MAX_URI_CHARACTERS: Final = 133
 """Direct ingestion takes ``s3://`` and at most 128 characters. Source: bedrock-agent, shape S3BucketUri."""
@@ -44,6 +49,22 @@ def split_uri(uri: str) -> tuple[str, str]:
 def key_of_uri(uri: str) -> str:
     """Return the key; empty without one."""
     return split_uri(uri)[1]
+
+
+def s3_uri_of_url(url: str) -> str | None:
+    """Return the S3 URI of an object's https URL, with the bucket in the host or in the path; None for other URLs."""
+    host, _, path = url.removeprefix("https://").partition("/")
+    found = _S3_HOST.fullmatch(host) if url.startswith("https://") else None
+    if found is None:
+        return None
+    bucket, _, key = ("", "", unquote(path)) if found[1] else unquote(path).partition("/")
+    return s3_uri(found[1] or bucket, key) if key else None
+
+
+def s3_urls(uri: str, region: str) -> tuple[str, str]:
+    """Return the https URLs of an object, with the Region of its bucket and without."""
+    bucket, key = split_uri(uri)
+    return f"https://{bucket}.s3.{region}.amazonaws.com/{quote(key)}", f"https://{bucket}.s3.amazonaws.com/{quote(key)}"
 
 
 def file_name(source: str) -> str:

@@ -36,10 +36,10 @@ def to_bedrock(filter_: Filter) -> dict[str, Any]:
 
 
 def check_vector_store(filter_: Filter, vector_store: str, *, restricts: bool) -> None:
-    """Reject operators that the store behind a knowledge base may ignore, so that every document would match.
+    """Reject operators that the store behind a knowledge base refuses or may ignore, so that every document matches.
 
     *vector_store* is one of ``STORE_RULES``. A preference, which does not restrict what may be found, may use
-    any operator that the store is not known to ignore.
+    any operator that the store is not known to lack.
 
     Raises:
         InvalidFilterError: The message names the clause.
@@ -47,7 +47,7 @@ def check_vector_store(filter_: Filter, vector_store: str, *, restricts: bool) -
     rules = STORE_RULES[vector_store]
     for clause in clauses_of(filter_):
         if clause.operator in rules.ignored:
-            reason = "the knowledge base is on Amazon S3 Vectors, which ignores the operator and matches everything"
+            reason = rules.why
         elif restricts and clause.operator in rules.unproven:
             reason = rules.doubt
         else:

@@ -21,7 +21,7 @@ from ragstack_common.filters.tree import (
     clauses_of,
     kind_of,
 )
-from ragstack_common.settings.names import RESERVED_PREFIX
+from ragstack_common.settings.names import MANAGED_SOURCE_URI_KEY, RESERVED_PREFIX
 
 MAX_KEY_LENGTH: Final = 100
 """Source: bedrock-agent-runtime, shape FilterKey."""
@@ -73,7 +73,7 @@ def canonical_filter(filter_: Filter) -> Filter:
             return replace(filter_, members=tuple(canonical_filter(member) for member in members))
         case Not(member):
             return Not(canonical_filter(member))
-        case Clause(operator, key, value) if not key.startswith(RESERVED_PREFIX):
+        case Clause(operator, key, value) if not key.startswith((RESERVED_PREFIX, MANAGED_SOURCE_URI_KEY)):
             return Clause(operator, canonical(key), canonical_if_text(value))
     return filter_
 

@@ -14,7 +14,8 @@ class StoreRules:
 
     Attributes:
         has_hybrid: Whether Retrieve takes the search type HYBRID.
-        ignored: Operators that the store accepts and that match every document.
+        ignored: Operators that the store refuses, or accepts although every document then matches.
+        why: Why, in the message of an error.
         unproven: Operators that are not documented for the store, which filters that restrict access must not use.
         doubt: Why, in the message of an error.
         metadata_bytes: Maximum of a document's attributes as JSON; None if only the sidecar's own limit counts.
@@ -24,6 +25,7 @@ class StoreRules:
 
     has_hybrid: bool = True
     ignored: frozenset[Operator] = frozenset()
+    why: str = ""
     unproven: frozenset[Operator] = frozenset()
     doubt: str = ""
     metadata_bytes: int | None = None
@@ -31,7 +33,8 @@ class StoreRules:
     max_constraints: int | None = None
 
 
-_ONLY_ON_OPENSEARCH: Final = frozenset({Operator.STARTS_WITH, Operator.STRING_CONTAINS, Operator.LIST_CONTAINS})
+_PARTS_OF_STRINGS: Final = frozenset({Operator.STARTS_WITH, Operator.STRING_CONTAINS})
+_ONLY_ON_OPENSEARCH: Final = _PARTS_OF_STRINGS | {Operator.LIST_CONTAINS}
 """Documented only for OpenSearch Serverless, or as best supported there. Source: shape RetrievalFilter."""
 
 S3_VECTORS_BYTES: Final = 1024
@@ -43,7 +46,8 @@ STORE_RULES: Final[Mapping[str, StoreRules]] = {
     # Sources: Amazon Bedrock User Guide, S3 Vectors as a vector store; AWS's agent toolkit for the ignored operators.
     S3_VECTORS: StoreRules(
         has_hybrid=False,
-        ignored=frozenset({Operator.STARTS_WITH, Operator.STRING_CONTAINS}),
+        ignored=_PARTS_OF_STRINGS,
+        why="the knowledge base is on Amazon S3 Vectors, which ignores the operator and matches everything",
         unproven=_ONLY_ON_OPENSEARCH,
         doubt="it is not documented that S3 Vectors supports this operator, and this filter restricts access",
         metadata_bytes=S3_VECTORS_BYTES,
@@ -52,7 +56,10 @@ STORE_RULES: Final[Mapping[str, StoreRules]] = {
     ),
     OPENSEARCH_SERVERLESS: StoreRules(),
     # Source: Amazon Bedrock User Guide, managed knowledge bases, query configurations.
-    MANAGED: StoreRules(ignored=frozenset({Operator.STARTS_WITH, Operator.STRING_CONTAINS})),
+    MANAGED: StoreRules(
+        ignored=_PARTS_OF_STRINGS,
+        why="the knowledge base is of type MANAGED, whose search does not support the operator",
+    ),
     OTHER_STORE: StoreRules(
         unproven=_ONLY_ON_OPENSEARCH,
         doubt="the vector store is not known and may ignore the operator: set vector_store=OPENSEARCH_SERVERLESS"

@@ -26,6 +26,7 @@ from ragstack_common.search import (
     SearchRequest,
     create_retrieval_backend,
 )
+from ragstack_common.search.engines.found_store import store_of
 from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Note, parsed
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.services.catalogue import (
@@ -61,16 +62,21 @@ if TYPE_CHECKING:
 MAX_SHOWN_FILTER: Final = 200
 """Maximum number of characters of a filter in a note."""
 
+StoreSource = Callable[[str], str]
+"""Returns the vector store of a knowledge base, by its id."""
+
 
 def make_engine(
     settings: QuerySettings,
     metrics: MetricSink,
     milvus: MilvusSettings | None = None,
     policy: AccessPolicy | None = None,
+    find_store: StoreSource = lambda _: OTHER_STORE,
 ) -> RetrievalBackend:
     """Make the engine; every kind accepts a metadata filter.
 
-    Milvus collections without a ``uri`` are on the server in *milvus*; the access file has the tenants.
+    Milvus collections without a ``uri`` are on the server in *milvus*; the access file has the tenants. *find_store*
+    returns the vector store of a knowledge base for which neither settings nor configuration name one.
 
     Raises:
         ConfigurationError: The engine is unknown, its package is missing, or its configuration is invalid.
@@ -79,7 +85,7 @@ def make_engine(
     tenants = TenantIndexes.of(settings, policy)
     own: dict[str, Any] = {"vector_store": settings.vector_store, "vector_index_arn": settings.vector_index_arn}
     own |= {} if tenants is None else {"tenants": tenants}
-    config: dict[str, Any] = _with_own_store(given, settings, own)
+    config: dict[str, Any] = _with_own_store(given, settings, own, find_store)
     if milvus is not None and milvus.milvus_address:
         from ragstack_common.search.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
 
@@ -103,19 +109,19 @@ def check_engine(settings: QuerySettings) -> None:
     make_engine(settings, NO_METRICS)
 
 
-def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str, Any]) -> Any:
+def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str, Any], find_store: StoreSource) -> Any:
     """Add id, store, index and tenants to every part of a configuration that searches the function's knowledge base.
 
-    A part that names no knowledge base searches that one. The store of another is unknown unless the configuration
-    names it.
+    A part that names no knowledge base searches that one. The store of another is found unless the configuration names
+    it.
     """
     if isinstance(config, list):
-        return [_with_own_store(part, settings, own_store) for part in config]
+        return [_with_own_store(part, settings, own_store, find_store) for part in config]
     if not isinstance(config, dict):
         return config
     # A reranker can have the name of the engine.
     parts = {
-        name: part if name == "reranker" else _with_own_store(part, settings, own_store)
+        name: part if name == "reranker" else _with_own_store(part, settings, own_store, find_store)
         for name, part in config.items()
     }
     if parts.get("type") != BEDROCK_ENGINE:
@@ -125,7 +131,10 @@ def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str
         for name in (parts.get("knowledge_base_id", settings.knowledge_base_id), settings.knowledge_base_id)
     )
     its_store = own_store if searched == own else {"vector_store": OTHER_STORE}
-    return {"knowledge_base_id": settings.knowledge_base_id, **its_store, **parts}
+    found = {"knowledge_base_id": settings.knowledge_base_id, **its_store, **parts}
+    if found["vector_store"] == OTHER_STORE:
+        found["vector_store"] = find_store(searched)
+    return found
 
 
 def _bedrock(settings: QuerySettings, metrics: MetricSink) -> dict[str, Any]:
@@ -169,7 +178,7 @@ class QueryService:
         settings = QuerySettings.from_env(env)
         configure_tracing(TracingSettings.from_env(env))
         guard = Guard.from_env(env)
-        engine = make_engine(settings, metrics, MilvusSettings.from_env(env), guard.policy)
+        engine = make_engine(settings, metrics, MilvusSettings.from_env(env), guard.policy, store_of)
         return cls(settings, engine, metrics, guard=guard)
 
     def retrieve(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:

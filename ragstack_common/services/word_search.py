@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field
 from ragstack_common.core.errors import RetrievalError
 from ragstack_common.core.reporting import redacted
 from ragstack_common.filters.store_rules import STORE_RULES
+from ragstack_common.search.engines.found_store import store_of
 from ragstack_common.settings.ingestion import DocumentApiSettings
-from ragstack_common.settings.names import S3_VECTORS
+from ragstack_common.settings.names import MANAGED, OTHER_STORE, S3_VECTORS
 from ragstack_common.settings.search import SearchType
 
 REMEMBERED_SECONDS: Final = 300.0
@@ -51,9 +52,10 @@ def word_search_of(settings: DocumentApiSettings, *, clock: Callable[[], float] 
 def _read(settings: DocumentApiSettings, knowledge_base_id: str) -> WordSearch:
     if settings.search_type == "SEMANTIC":
         return WordSearch(search_type="SEMANTIC", reason="SEARCH_TYPE is SEMANTIC")
-    if settings.vector_store == S3_VECTORS:
+    store = settings.vector_store if settings.vector_store != OTHER_STORE else store_of(knowledge_base_id)
+    if store == S3_VECTORS:
         return _of_index(partial(_index_words, knowledge_base_id, settings.vector_index_arn))
-    if STORE_RULES[settings.vector_store].has_hybrid and settings.search_type == "HYBRID":
+    if store == MANAGED or (STORE_RULES[store].has_hybrid and settings.search_type == "HYBRID"):
         return WordSearch(search_type="HYBRID")
     return WordSearch(search_type=None, reason="SEARCH_TYPE is not set, so the knowledge base decides")
 

@@ -98,6 +98,10 @@ VERSION_KEY: Final = "version"
 RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
 """Prefix of the attributes that Bedrock adds to chunks."""
 
+MANAGED_SOURCE_URI_KEY: Final = "_source_uri"
+MANAGED_DATA_SOURCE_KEY: Final = "_data_source_id"
+"""The attributes of the same meaning in a MANAGED knowledge base. Neither is documented: third parties saw both."""
+
 OWN_PREFIX: Final = "ragstack_"
 """Prefix of the attributes that RAGStack adds to chunks."""
 

@@ -43,14 +43,15 @@ class Calibration(BaseModel, extra="forbid", frozen=True, defer_build=True):
 
     Attributes:
         embedding: As the engine reports it; None for an engine that does not, such as Amazon Bedrock.
-        search_type: None for the service's default.
+        search_type: MANAGED for a knowledge base of this type, whose scores are a reranker's; None for the service's
+            default.
         intercept: The log-odds of a passage whose signals are all 0.
         weights: What each signal adds; a higher signal never lowers the relevance.
         provenance: What it was fitted on.
     """
 
     embedding: str | None
-    search_type: Literal["HYBRID", "SEMANTIC"] | None
+    search_type: Literal["HYBRID", "SEMANTIC", "MANAGED"] | None
     intercept: float = Field(ge=-1000, le=1000, allow_inf_nan=False)
     weights: dict[Signal, Weight] = Field(min_length=1)
     provenance: Provenance | None = None

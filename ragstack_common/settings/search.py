@@ -107,7 +107,13 @@ class SearchSettings(TenantSettings):
     )
     search_type: SearchType | None = Field(
         None,
-        description="HYBRID finds words too, SEMANTIC does not; by default, words too where the vector store can",
+        description="HYBRID finds words too, SEMANTIC does not; by default, words too where the vector store can; not"
+        " for `MANAGED`, which is always hybrid",
+    )
+    vector_store: VectorStore = Field(
+        OTHER_STORE,
+        description="the vector store, on which the form of searches and the operators of filters depend; with `OTHER`,"
+        " GetKnowledgeBase is asked once",
     )
     vector_index_arn: str | None = Field(
         None,
@@ -193,9 +199,6 @@ class QuerySettings(SearchSettings):
     )
     snapshot_bucket: str | None = Field(
         None, description="the bucket with the snapshot of these values, from which filters are inferred"
-    )
-    vector_store: VectorStore = Field(
-        OTHER_STORE, description="the vector store; filters that it may ignore are rejected"
     )
 
     @model_validator(mode="after")

@@ -18,6 +18,7 @@ from ragstack_common.core.deadline import in_thread
 from ragstack_common.core.uris import resource_id
 from ragstack_common.filters import Filter, all_of, to_mongo
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.search.engines.found_store import store_of
 from ragstack_common.search.engines.milvus.server import MilvusConfig, with_server
 from ragstack_common.search.merge import merge_slices
 from ragstack_common.search.models import parsed
@@ -29,6 +30,7 @@ from ragstack_common.settings.names import (
     CORPUS_KEY,
     EVERY_COLLECTION,
     MILVUS_ENGINE,
+    OTHER_STORE,
 )
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
 from ragstack_common.tools.registry import QueryFailedError, Registry
@@ -91,9 +93,12 @@ class RetrieverSettings:
         backends = with_server(settings.backends(settings.shared_options()), settings)
         tenants = TenantIndexes.of(settings, policy_from_env(env))
         own = resource_id(settings.knowledge_base_id)
-        for backend in backends.values():
-            if tenants is not None and backend.get(COLLECTION_OPTION[BEDROCK_ENGINE]) == own:
-                backend["tenants"] = tenants
+        known: dict[str, Any] = {"vector_store": settings.vector_store, "vector_index_arn": settings.vector_index_arn}
+        known = {} if settings.vector_store == OTHER_STORE else known
+        known |= {} if tenants is None else {"tenants": tenants}
+        for name, backend in backends.items():
+            if backend.get(COLLECTION_OPTION[BEDROCK_ENGINE]) == own:
+                backends[name] = {**known, **backend}
         collections = {name: _collection(backend, own) for name, backend in backends.items()}
         return cls(every=collections.pop(EVERY_COLLECTION, None), collections=collections)
 
@@ -231,6 +236,8 @@ class RetrieverTool:
                 config["partition_names"] = [key[1]]
             if isinstance(config.get("embedding"), str):
                 config["embedding"] = self._embedding(config["embedding"])
+            if config["type"] == BEDROCK_ENGINE and config.get("vector_store", OTHER_STORE) == OTHER_STORE:
+                config["vector_store"] = store_of(config["knowledge_base_id"])
             backend = self._backends[key] = create_retrieval_backend(config)
             return backend
 

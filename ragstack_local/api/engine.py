@@ -11,6 +11,7 @@ from ragstack_common.access.callers import OPERATOR
 from ragstack_common.answers.factory import judge_from, provider_from
 from ragstack_common.core.errors import ConfigurationError, needs_extra
 from ragstack_common.core.telemetry import NO_METRICS
+from ragstack_common.search.engines.found_store import store_of
 from ragstack_common.search.factory import engine_variables
 from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.services.ask import AskService
@@ -48,7 +49,7 @@ def engine_operations(
     config = _chroma(collection, db_path, environment) if is_chroma else _from_file(engine, collection, db_path)
     settings = QuerySettings.from_env({**environment, **engine_variables(config)})
     answering = AnswerSettings.from_env(environment)
-    backend = make_engine(settings, NO_METRICS, MilvusSettings.from_env(environment))
+    backend = make_engine(settings, NO_METRICS, MilvusSettings.from_env(environment), find_store=store_of)
     with closing(QueryService(settings, RerankedBackend(backend, reranker) if reranker else backend)) as searches:
 
         @cache

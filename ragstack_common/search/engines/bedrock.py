@@ -23,7 +23,7 @@ from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.search.base import PAGE_SIZE, RetrievalBackend
 from ragstack_common.search.document_search import below
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
-from ragstack_common.search.engines import converted
+from ragstack_common.search.engines.forms import form_of
 from ragstack_common.search.engines.hits import ID_SEPARATOR, to_chunk
 from ragstack_common.search.engines.index_words import IndexWords, combined, words_of
 from ragstack_common.search.engines.words_and_vectors import WordRanking, WordsAndVectors
@@ -69,6 +69,10 @@ give .03, .08 and .19 instead of .02, .09 and .27.
 """
 
 
+MAX_BY_PAGES: Final = 1_000
+"""Maximum number of chunks of one search; AWS documents no limit of nextToken."""
+
+
 class BedrockEngine(Engine):
     """Searches a knowledge base with one filter, page by page for more than 100 chunks.
 
@@ -80,9 +84,9 @@ class BedrockEngine(Engine):
         data_source_id: Restricts every search to one data source; None searches all of them.
         timeout_seconds: Deadline of one search, of one page of a stream, and of one page of a lookup, over 0.
         search_type: HYBRID or SEMANTIC; by default the service decides. S3 Vectors, which Retrieve searches by vectors
-            alone, is searched by words too unless it is SEMANTIC.
-        vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, or OTHER for unknown. Filters with operators that the store
-            may ignore are rejected.
+            alone, is searched by words too unless it is SEMANTIC. A MANAGED knowledge base takes neither.
+        vector_store: S3_VECTORS, OPENSEARCH_SERVERLESS, MANAGED for a knowledge base of this type, or OTHER for
+            unknown. Filters with operators that the store may ignore are rejected.
         relevance_calibration: Calibrations of the relevance, as JSON, which come before the shipped ones. Signals are
             as the local Bedrock sends them; a service that sends none has the signal "score" and no embedding.
         vector_index_arn: The index on S3 Vectors; by default the one that the knowledge base names.
@@ -94,7 +98,6 @@ class BedrockEngine(Engine):
     """
 
     name = "bedrock"
-    max_top_k = 1_000  # by pages; AWS documents no limit of nextToken
     page_size = MAX_RESULTS
 
     def __init__(
@@ -123,6 +126,8 @@ class BedrockEngine(Engine):
         self.data_source_id = data_source_id
         self.search_type = search_type
         self.vector_store = vector_store
+        self.form = form_of(vector_store, search_type, lambda: self._client().meta.region_name)
+        self.max_top_k = MAX_BY_PAGES if self.form.has_pages else MAX_RESULTS
         self._calibrations = None if relevance_calibration is None else Calibrations.read(relevance_calibration)
         self._given_client = client
         self._given_index_client = index_client
@@ -156,11 +161,12 @@ class BedrockEngine(Engine):
     def check_filters(self, request: SearchRequest) -> None:
         """Reject filters that the vector store may ignore; a preference may use any that it is not known to ignore.
 
-        Where words are searched too, reject what that search cannot express.
+        Attributes that the service does not have are rejected, and what a search by words cannot express.
         """
         for filter_, restricts in ((request.restriction, True), (parsed(request.metadata_filter), False)):
             if filter_ is not None:
                 filters.check_vector_store(filter_, self.vector_store, restricts=restricts)
+                self.form.as_indexed(filter_)
                 if self.words is not None:
                     to_s3_vectors(filter_)
 
@@ -211,8 +217,9 @@ class BedrockEngine(Engine):
         """Yield chunks page by page; each page is requested once and only when it is needed.
 
         This is the ranking of the unfiltered slice, without boost, in pages of 1 to 100. Without a limit it continues
-        to the service's last page, past ``max_top_k`` if there is more. Where words are searched too, it is read in
-        hundreds: each is ranked by both, and continues the scores before it.
+        to the service's last page, past ``max_top_k`` if there is more; a MANAGED knowledge base may have only one.
+        Where words are searched too, it is read in hundreds: each is ranked by both, and continues the scores before
+        it.
 
         Raises:
             InvalidQueryError: *limit* or *page_size* is not a whole number of 1 or more.
@@ -222,7 +229,7 @@ class BedrockEngine(Engine):
         self.check_filters(request)
         check_page_size_and_limit(page_size, limit)
         left = limit
-        page_size = min(page_size, MAX_RESULTS)
+        page_size = min(page_size, MAX_RESULTS) if self.form.has_pages else MAX_RESULTS
         ranking_ = self._ranking(request, page_size) if self.words is None else self._joint_ranking(request, self.words)
         async with aclosing(ranking_) as ranking:
             async for chunk in ranking:
@@ -237,7 +244,8 @@ class BedrockEngine(Engine):
         """Return the chunk with this identifier, with a score of 1, or None.
 
         A document of ``n`` chunks costs up to ``n / 100`` calls, one after the other. The answer is also None for a
-        chunk without a source URI, and for one beyond the chunks that the service ranks.
+        chunk without a source URI, and for one beyond the chunks that the service ranks. In a MANAGED knowledge base,
+        a chunk whose text changed has another id.
 
         Raises:
             RetrievalError: A page could not be read.
@@ -247,16 +255,21 @@ class BedrockEngine(Engine):
             return None
         of_document = {"equals": {"key": SOURCE_URI_KEY, "value": source}}
         request = SearchRequest("document", filters=of_document)  # any query: every chunk is read
-        async with aclosing(self.pages(request, MAX_RESULTS)) as pages:
+        async with aclosing(self.pages(request, MAX_RESULTS, everything=True)) as pages:
             async for page in pages:
                 for chunk in page:
                     if chunk.chunk_id == chunk_id:
                         return chunk.model_copy(update={"score": 1.0, "ranking": None})
         return None
 
-    async def pages(self, request: SearchRequest, page_size: int) -> AsyncGenerator[list[RetrievedChunk], None]:
-        """Yield the ranking page by page to the service's last one; each page has the deadline to itself."""
-        query = self._request(request.query, page_size, request.restriction)
+    async def pages(
+        self, request: SearchRequest, page_size: int, *, everything: bool = False
+    ) -> AsyncGenerator[list[RetrievedChunk], None]:
+        """Yield the ranking page by page to the service's last one; each page has the deadline to itself.
+
+        With *everything*, chunks that the service finds irrelevant are in it too.
+        """
+        query = self._request(request.query, page_size, request.restriction, everything=everything)
         while True:
             with retrieval_span("bedrock page", replace(request, top_k=page_size), self.span_attributes) as span:
                 page = await self.within_deadline(in_thread(partial(self._page, query, request.restriction)))
@@ -268,7 +281,7 @@ class BedrockEngine(Engine):
 
     def span_attributes(self) -> Attributes:
         """Show the knowledge base and the search type."""
-        return {"knowledge_base_id": self.knowledge_base_id, "search_type": self.search_type or "service's default"}
+        return {"knowledge_base_id": self.knowledge_base_id, "search_type": self.form.kind({}) or "service's default"}
 
     async def _ranking(self, request: SearchRequest, page_size: int) -> AsyncGenerator[RetrievedChunk, None]:
         """Yield the service's ranking, equal scores in the order of :meth:`retrieve`, also across pages."""
@@ -302,33 +315,31 @@ class BedrockEngine(Engine):
                 yield chunk
 
     def _source_keys(self) -> Sequence[str]:
-        return (SOURCE_URI_KEY,)
+        return (self.form.source_key,)
 
     def _exclude(self, key: str, sources: tuple[str, ...]) -> Filter:
         """Use one clause; the opposite of ``in`` would take one for each document, and Bedrock accepts five."""
         return filters.Clause(filters.Operator.NOT_IN, key, sources)
 
     def _finder(self, query: str) -> "_Finder":
-        return _Finder(partial(self._request, query), self._page)
+        return _Finder(partial(self._request, query), self._page, has_pages=self.form.has_pages)
 
     async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
         return await self._finder(query)(count, filters)
 
-    def _request(self, query: str, count: int, restriction: Filter | None) -> dict[str, Any]:
+    def _request(
+        self, query: str, count: int, restriction: Filter | None, *, everything: bool = False
+    ) -> dict[str, Any]:
         """Write the request of a first page."""
-        search: dict[str, Any] = {"numberOfResults": count}
         filter_ = self._filter(restriction)
         if filter_ is not None:
             sent, limit = self.constraints(restriction), STORE_RULES[self.vector_store].max_constraints
             if limit is not None and sent > limit:
                 raise InvalidFilterError(f"The filter has {sent} constraints, and the vector store takes {limit}")
-            search["filter"] = filter_
-        if self.search_type == "SEMANTIC" or (self.search_type and STORE_RULES[self.vector_store].has_hybrid):
-            search["overrideSearchType"] = self.search_type
         return {
             "knowledgeBaseId": self.knowledge_base_id,
             "retrievalQuery": {"text": query},
-            "retrievalConfiguration": {"vectorSearchConfiguration": search},
+            "retrievalConfiguration": self.form.configuration(count, filter_, everything=everything),
         }
 
     def constraints(self, restriction: Filter | None) -> int:
@@ -344,7 +355,7 @@ class BedrockEngine(Engine):
     def _indexed(self, restriction: Filter | None) -> Filter | None:
         """Return everything that restricts a search, as the knowledge base knows it."""
         combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
-        return None if combined is None else converted.as_indexed(combined)
+        return None if combined is None else self.form.as_indexed(combined)
 
     def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> "_Page":
         try:
@@ -359,7 +370,7 @@ class BedrockEngine(Engine):
 
     def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Call Retrieve, again if the response was cut off: botocore takes incomplete JSON for an empty object."""
-        client: Any = self._given_client or retrieval_client(self.timeout_seconds)
+        client = self._client()
         answer: dict[str, Any]
         for _ in range(2):  # as often as botocore retries after a lost connection
             with suppress(UnicodeDecodeError):
@@ -369,15 +380,17 @@ class BedrockEngine(Engine):
         answer = client.retrieve(**request)
         return answer
 
+    def _client(self) -> Any:
+        return self._given_client or retrieval_client(self.timeout_seconds)
+
     def _to_chunks(self, answer: Mapping[str, Any]) -> list[RetrievedChunk]:
         """Convert the results, with the signals that the local Bedrock sends in a header, and their relevance."""
         hits = answer["retrievalResults"]
         headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         signals = json.loads(headers[SIGNALS_HEADER]) if SIGNALS_HEADER in headers else [{}] * len(hits)
-        chunks = [to_chunk(hit, own) for hit, own in zip(hits, signals, strict=True)]
-        # The local Bedrock's default depends on the vector store.
-        sent = ("HYBRID" if "lexical" in signals[0] else "SEMANTIC") if signals and signals[0] else self.search_type
-        calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), sent)
+        chunks = [to_chunk(self.form.hit(hit), own) for hit, own in zip(hits, signals, strict=True)]
+        kind = self.form.kind(signals[0] if signals else {})
+        calibration = calibration_of(self._calibrations, headers.get(EMBEDDING_HEADER), kind)
         if calibration is None:
             return chunks
         return [_with_relevance(chunk, calibration, are_words_apart=self.words is not None) for chunk in chunks]
@@ -393,7 +406,7 @@ class _Page:
 
 
 class _Finder:
-    """The search of one query by Retrieve, which continues after the pages that it has read.
+    """The search of one query by Retrieve, which continues after the pages that it has read, if the service has pages.
 
     Attributes:
         embedding: As the service reports it, after the first page.
@@ -403,9 +416,12 @@ class _Finder:
         self,
         request: Callable[[int, Filter | None], dict[str, Any]],
         page: Callable[[Mapping[str, Any], Filter | None], _Page],
+        *,
+        has_pages: bool,
     ) -> None:
         self._request = request
         self._page = page
+        self._has_pages = has_pages
         self._read: dict[Filter | None, tuple[list[RetrievedChunk], dict[str, Any] | None]] = {}
         self.embedding: str | None = None
 
@@ -417,7 +433,8 @@ class _Finder:
             self.embedding = page.embedding
             chunks = chunks + page.chunks
             request = {**request, "nextToken": page.next_token} if page.next_token else None
-        self._read[restriction] = chunks, request
+        if self._has_pages or len(chunks) < count:  # otherwise more of them need a larger search
+            self._read[restriction] = chunks, request
         return chunks
 
 

@@ -11,7 +11,7 @@ from ragstack_common.reading import formats
 from ragstack_common.settings.names import SOURCE_URI_KEY
 from ragstack_common.text.positions import SECTION_KEY, SHEET_KEY, places_of_headings
 
-_SEVERAL: Final = {
+SEVERAL: Final = {
     Operator.EQUALS: Operator.IN,
     Operator.IN: Operator.IN,
     Operator.NOT_EQUALS: Operator.NOT_IN,
@@ -26,11 +26,11 @@ def as_indexed(filter_: Filter) -> Filter:
             return replace(filter_, members=tuple(map(as_indexed, members)))
         case Not(member):
             return Not(as_indexed(member))
-        case Clause(operator, key, _) if key == SOURCE_URI_KEY and operator in _SEVERAL:
+        case Clause(operator, key, _) if key == SOURCE_URI_KEY and operator in SEVERAL:
             names = tuple(name for value in filter_.values for name in _names(str(value)))
             if len(names) == 1 and not isinstance(filter_.value, tuple):
                 return Clause(operator, key, names[0])
-            return Clause(_SEVERAL[operator], key, names)
+            return Clause(SEVERAL[operator], key, names)
     return filter_
 
 
