@@ -9,6 +9,7 @@ ACCOUNT: Final = "000000000000"
 MCP_TAGS: Final = {"mcp-multirag-kb": "true"}
 """AWS's MCP server lists only knowledge bases with this tag. Source: awslabs.bedrock-kb-retrieval-mcp-server 1.1.2."""
 
+_ROLE_ARN: Final = f"arn:aws:iam::{ACCOUNT}:role/ragstack-local"
 _MODEL_ARN: Final = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
 _DIMENSION: Final = 1024
 """Of the model's vectors; shorter ones of the local embeddings are filled up."""
@@ -52,7 +53,7 @@ def create_knowledge_base(agent: Any, name: str, index_arn: str | None = None) -
     """
     created = agent.create_knowledge_base(
         name=name,
-        roleArn=f"arn:aws:iam::{ACCOUNT}:role/ragstack-local",
+        roleArn=_ROLE_ARN,
         knowledgeBaseConfiguration={
             "type": "VECTOR",
             "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": _MODEL_ARN},
@@ -65,6 +66,44 @@ def create_knowledge_base(agent: Any, name: str, index_arn: str | None = None) -
     identifier = str(created["knowledgeBase"]["knowledgeBaseId"])
     await_active(agent, identifier)
     return identifier
+
+
+def create_managed_knowledge_base(agent: Any, name: str) -> str:
+    """Create a knowledge base of type MANAGED, as create_knowledge_base does."""
+    created = agent.create_knowledge_base(
+        name=name,
+        roleArn=_ROLE_ARN,
+        knowledgeBaseConfiguration={
+            "type": "MANAGED",
+            "managedKnowledgeBaseConfiguration": {"embeddingModelType": "MANAGED"},
+        },
+        tags=MCP_TAGS,
+    )
+    identifier = str(created["knowledgeBase"]["knowledgeBaseId"])
+    await_active(agent, identifier)
+    return identifier
+
+
+def create_custom_connector(agent: Any, knowledge_base_id: str, name: str) -> str:
+    """Connect a managed knowledge base to documents that are submitted one by one.
+
+    Returns:
+        The id of the AVAILABLE data source.
+    """
+    created = agent.create_data_source(
+        knowledgeBaseId=knowledge_base_id,
+        name=name,
+        dataSourceConfiguration={
+            "type": "MANAGED_KNOWLEDGE_BASE_CONNECTOR",
+            "managedKnowledgeBaseConnectorConfiguration": {
+                "connectorParameters": {"type": "CUSTOM", "version": "1"},
+            },
+        },
+    )
+    ids = {"knowledgeBaseId": knowledge_base_id, "dataSourceId": created["dataSource"]["dataSourceId"]}
+    while agent.get_data_source(**ids)["dataSource"]["status"] == "CREATING":
+        time.sleep(0.02)
+    return str(ids["dataSourceId"])
 
 
 def await_active(agent: Any, knowledge_base_id: str) -> None:

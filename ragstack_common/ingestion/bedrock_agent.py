@@ -10,6 +10,7 @@ Parameters that the functions have in common::
     base_delay     the maximum first delay in seconds; delays double up to 60 and are shortened by up to half at random
     client         a boto3 client of bedrock-agent; by default one is made
     client_token   the same token has the same effect once; by default a new one, which all attempts share
+    source_type    S3, or CUSTOM for a data source that knows documents of S3 by their URIs as identifiers
     sleep          waits a number of seconds
 """
 
@@ -32,7 +33,16 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.objects import find_sidecar
 from ragstack_common.core.retry import LOST, Backoff
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
-from ragstack_common.ingestion.requests import identifier_key, in_sidecar, s3_identifier, to_identifier, to_request
+from ragstack_common.ingestion.requests import (
+    S3,
+    SourceType,
+    document_identifier,
+    identifier_key,
+    in_sidecar,
+    location_of,
+    to_identifier,
+    to_request,
+)
 from ragstack_common.registry.coordination import CallRate
 from ragstack_common.registry.document_status import DocumentStatus
 
@@ -104,6 +114,7 @@ def ingest_documents_with_retry(
     sleep: Callable[[float], None] = time.sleep,
     s3_client: "S3Client | None" = None,
     find_sidecars: bool = True,
+    source_type: SourceType = S3,
 ) -> dict[str, Any]:
     """Submit documents for direct ingestion.
 
@@ -111,10 +122,10 @@ def ingest_documents_with_retry(
     form, or as the service takes it (bedrock-agent, shape KnowledgeBaseDocument).
 
     **Attributes.** Direct ingestion does not look for sidecars: a document that is submitted without ``"metadata"``
-    is indexed without attributes, and loses those that it had. So the sidecar ``URI.metadata.json`` of each S3 document
-    without ``"metadata"`` is looked up (one HEAD for each, with *s3_client* or a new client), and submitted with it if
-    it exists. That needs ``s3:GetObject``, and ``s3:ListBucket`` so that S3 answers 404 and not 403 if there is none.
-    Without *find_sidecars*, nothing is looked up.
+    is indexed without attributes, and loses those that it had. So the sidecar ``URI.metadata.json`` of each document
+    in S3 without ``"metadata"`` is looked up (one HEAD for each, with *s3_client* or a new client), and submitted with
+    it if it exists. That needs ``s3:GetObject``, and ``s3:ListBucket`` so that S3 answers 404 and not 403 if there is
+    none. Without *find_sidecars*, nothing is looked up.
 
     Returns:
         ``documentDetails``: one entry for each document, in the order given, as the service answered. A document
@@ -129,7 +140,7 @@ def ingest_documents_with_retry(
             different metadata.
         ValueError: *max_retries* or *documents_per_call* is out of range.
     """
-    requests = [to_request(document, ds_id) for document in documents]
+    requests = [to_request(document, ds_id, source_type) for document in documents]
     identifiers = [to_identifier(request) for request in requests]
     distinct: dict[str, Any] = {}
     for identifier, request in zip(identifiers, requests, strict=True):
@@ -162,6 +173,7 @@ def delete_documents_with_retry(
     client_token: str | None = None,
     documents_per_call: int = DOCUMENTS_PER_CALL,
     sleep: Callable[[float], None] = time.sleep,
+    source_type: SourceType = S3,
 ) -> list[dict[str, Any]]:
     """Delete documents from the knowledge base.
 
@@ -173,12 +185,12 @@ def delete_documents_with_retry(
     details = _in_batches(
         partial(agent.delete_knowledge_base_documents, knowledgeBaseId=kb_id, dataSourceId=ds_id),
         "documentIdentifiers",
-        {uri: s3_identifier(uri) for uri in s3_uris},
+        {uri: document_identifier(uri, source_type) for uri in s3_uris},
         documents_per_call,
         _backoff(max_retries, base_delay, sleep),
         client_token or submission,
     )
-    return [_detail(details, s3_identifier(uri)) for uri in s3_uris]
+    return [_detail(details, document_identifier(uri, source_type)) for uri in s3_uris]
 
 
 def check_document_status(
@@ -189,6 +201,7 @@ def check_document_status(
     client: "AgentsforBedrockClient | None" = None,
     *,
     sleep: Callable[[float], None] = time.sleep,
+    source_type: SourceType = S3,
 ) -> DocumentStatus:
     """Return the status of one document, two seconds later if *sleep_first*.
 
@@ -199,7 +212,8 @@ def check_document_status(
     """
     if sleep_first:
         sleep(STATUS_DELAY_SECONDS)
-    return batch_check_document_statuses(kb_id, ds_id, [s3_uri], client=client, sleep=sleep)[s3_uri]
+    found = batch_check_document_statuses(kb_id, ds_id, [s3_uri], client=client, sleep=sleep, source_type=source_type)
+    return found[s3_uri]
 
 
 def batch_check_document_statuses(
@@ -210,6 +224,7 @@ def batch_check_document_statuses(
     client: "AgentsforBedrockClient | None" = None,
     *,
     sleep: Callable[[float], None] = time.sleep,
+    source_type: SourceType = S3,
 ) -> dict[str, DocumentStatus]:
     """Return the status of many documents.
 
@@ -227,7 +242,7 @@ def batch_check_document_statuses(
     details = _in_batches(
         partial(agent.get_knowledge_base_documents, knowledgeBaseId=kb_id, dataSourceId=ds_id),
         "documentIdentifiers",
-        {uri: s3_identifier(uri) for uri in s3_uris},
+        {uri: document_identifier(uri, source_type) for uri in s3_uris},
         min(batch_size, DOCUMENTS_PER_CALL),
         _backoff(3, 1.0, sleep),
     )
@@ -303,21 +318,18 @@ def batched(items: Sequence[T], size: int = DOCUMENTS_PER_CALL) -> Iterator[Sequ
 
 
 def _add_sidecars(requests: dict[str, Any], client: "S3Client | None") -> None:
-    """Add the sidecars that exist to the requests of S3 documents without metadata, by URI."""
-    uris = [
-        uri
-        for uri, request in requests.items()
-        if "metadata" not in request and request["content"]["dataSourceType"] == "S3"
-    ]
+    """Add the sidecars that exist to the requests of documents in S3 without metadata."""
+    located = {key: location_of(request) for key, request in requests.items() if "metadata" not in request}
+    uris = {key: uri for key, uri in located.items() if uri is not None}
     if not uris:
         return
     s3 = client or clients.s3_client()
     with ThreadPoolExecutor(8) as threads:
-        found = threads.map(lambda uri: find_sidecar(uri, s3), uris)
+        found = threads.map(lambda uri: find_sidecar(uri, s3), uris.values())
         try:
-            for uri, sidecar in zip(uris, found, strict=True):
+            for key, sidecar in zip(uris, found, strict=True):
                 if sidecar is not None:
-                    requests[uri] = {**requests[uri], "metadata": in_sidecar(sidecar)}
+                    requests[key] = {**requests[key], "metadata": in_sidecar(sidecar)}
         except (ClientError, BotoCoreError) as error:
             error.add_note(
                 "The sidecars of the documents could not be looked up: allow s3:GetObject and s3:ListBucket, or pass"

@@ -11,6 +11,7 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.ingestion.bedrock_agent import batch_check_document_statuses, batched
 from ragstack_common.ingestion.messages import DeadLetter, QueueMessage, check, compare, follow, read_follow
+from ragstack_common.ingestion.requests import source_type_of
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.documents import RecordChange
@@ -78,7 +79,7 @@ class FollowingService:
         for record, status in self._statuses([record for record, _ in followed.values()]):
             checks = followed[record.uri][1]
             after, then = self._answered(record, status, now)
-            if then is Next.FOLLOW:
+            if then is Next.FOLLOW and after is record:
                 unfinished.append((record, checks + 1))
             elif then is Next.COMPARE:
                 to_compare.append(compare(record, status))
@@ -89,6 +90,8 @@ class FollowingService:
             if change.before.uri in lost:
                 # Usually an event said that the document changed: check again at once, with the new record.
                 unfinished.append((change.before, 0))
+            elif then is Next.FOLLOW:
+                unfinished.append((change.written, followed[change.before.uri][1] + 1))
             else:
                 (ended if then is Next.DONE else again).append(change.written)
         self._services.receipts_queue.send(to_compare)
@@ -134,6 +137,7 @@ class FollowingService:
                     [*batch],
                     client=self._services.agent,
                     sleep=self._services.sleep,
+                    source_type=source_type_of(self._services.settings.vector_store),
                 )
             except CALL_ERRORS as error:
                 LOGGER.warning("the status of %d documents could not be checked: %s", len(batch), error)

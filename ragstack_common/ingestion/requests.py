@@ -1,15 +1,37 @@
-"""Documents in the caller's form and in the form that bedrock-agent takes."""
+"""Documents in the caller's form and in the form that bedrock-agent takes.
+
+Documents of the bucket belong to a data source of type S3, or in a managed knowledge base to one of type CUSTOM, whose
+identifiers are then their URIs.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, Literal
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.uris import is_s3_uri
+from ragstack_common.settings.names import MANAGED
+
+SourceType = Literal["S3", "CUSTOM"]
+"""How documents are identified. Source: bedrock-agent, shape ContentDataSourceType."""
+
+S3: Final[SourceType] = "S3"
+CUSTOM: Final[SourceType] = "CUSTOM"
 
 
-def s3_identifier(uri: str) -> dict[str, Any]:
+def source_type_of(vector_store: str) -> SourceType:
+    """Return how the documents of the bucket are identified.
+
+    Managed knowledge bases take documents directly only with the connector CUSTOM. Source: Amazon Bedrock User Guide,
+    managed knowledge bases, Custom.
+    """
+    return CUSTOM if vector_store == MANAGED else S3
+
+
+def document_identifier(uri: str, source_type: SourceType = S3) -> dict[str, Any]:
     """Return the service's identifier of a document. Source: bedrock-agent, shape DocumentIdentifier."""
-    return {"dataSourceType": "S3", "s3": {"uri": uri}}
+    if source_type == CUSTOM:
+        return {"dataSourceType": CUSTOM, "custom": {"id": uri}}
+    return {"dataSourceType": S3, "s3": {"uri": uri}}
 
 
 def s3_document(uri: str, ds_id: str, sidecar_uri: str | None = None) -> dict[str, Any]:
@@ -59,8 +81,8 @@ def _typed(value: str | float | bool | list[str]) -> dict[str, Any]:
     return {"type": "NUMBER", "numberValue": value}
 
 
-def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
-    """Convert either form of a document to the service's.
+def to_request(document: Mapping[str, Any], ds_id: str, source_type: SourceType = S3) -> dict[str, Any]:
+    """Convert either form of a document to the service's; one in S3 gets the identifier of this type.
 
     Raises:
         InvalidDocumentError: The document has neither form, or belongs to another data source.
@@ -75,7 +97,12 @@ def to_request(document: Mapping[str, Any], ds_id: str) -> dict[str, Any]:
     uri = (document.get("s3") or {}).get("uri")
     if not isinstance(uri, str) or not is_s3_uri(uri):
         raise InvalidDocumentError(f'A document needs {{"s3": {{"uri": "s3://bucket/key"}}}}, not {document!r:.200}')
-    request = {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": uri}}}}
+    location = {"s3Location": {"uri": uri}}
+    content: dict[str, Any] = {"dataSourceType": S3, "s3": location}
+    if source_type == CUSTOM:
+        custom = {"customDocumentIdentifier": {"id": uri}, "sourceType": "S3_LOCATION", **location}
+        content = {"dataSourceType": CUSTOM, "custom": custom}
+    request = {"content": content}
     if document.get("metadata"):
         request["metadata"] = document["metadata"]
     return request
@@ -85,11 +112,19 @@ def to_identifier(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return a document's identifier in the service's response; raises InvalidDocumentError if it has none."""
     content = request.get("content") or {}
     try:
-        if content.get("dataSourceType") == "CUSTOM":
-            return {"dataSourceType": "CUSTOM", "custom": {"id": content["custom"]["customDocumentIdentifier"]["id"]}}
-        return s3_identifier(content["s3"]["s3Location"]["uri"])
+        if content.get("dataSourceType") == CUSTOM:
+            return document_identifier(content["custom"]["customDocumentIdentifier"]["id"], CUSTOM)
+        return document_identifier(content["s3"]["s3Location"]["uri"])
     except (KeyError, TypeError):
         raise InvalidDocumentError(f"A document has no location and no identifier: {content!r:.200}") from None
+
+
+def location_of(request: Mapping[str, Any]) -> str | None:
+    """Return the URI of a document in S3; None if the request has its content."""
+    content = request["content"]
+    part = content.get("custom" if content["dataSourceType"] == CUSTOM else "s3", {})
+    location: str | None = part.get("s3Location", {}).get("uri")
+    return location
 
 
 def identifier_key(identifier: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ from ragstack_common.ingestion.problems import (
     call_problem_of,
     problem_of,
 )
-from ragstack_common.ingestion.requests import identifier_key, s3_document
+from ragstack_common.ingestion.requests import identifier_key, s3_document, source_type_of
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.reading import formats
 from ragstack_common.registry import lifecycle as life
@@ -363,6 +363,7 @@ class _Invocation:
             "client_token": " ".join(record.operation.id for record in records if record.operation),
             "client": self._services.agent,
             "sleep": self._services.sleep,
+            "source_type": source_type_of(settings.vector_store),
         }
         try:
             if kind is OperationKind.DELETE:

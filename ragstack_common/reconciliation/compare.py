@@ -58,8 +58,8 @@ class Difference(StrEnum):
     LABEL = "label"
     """The access file gives it another access label than the one that it has."""
     READ_BEFORE = "read_before"
-    """An earlier version of RAGStack read it, or other settings of its readers, or it was never compared with its file.
-    It is read again; that is no fault, and counts as no difference in the metric."""
+    """An earlier version of RAGStack read it, or other settings of its readers, or it was never compared with its file,
+    or everything is read again. That is no fault, and counts as no difference in the metric."""
     CONVERTED_TEXT = "converted_text"
     """Its converted text is not in the bucket, or not the one that was indexed; or there is the text of a document that
     is not in the bucket."""
@@ -200,16 +200,20 @@ class Comparison:
         started_at: float,
         quiet_since: float | None = None,
         policy: AccessPolicy | None = None,
+        *,
+        again: bool = False,
     ) -> None:
         """Begin a comparison; raises ConfigurationError if settings and access file have different tenants.
 
-        Events have waited for the end of a synchronisation *quiet_since* a time, if there was one.
+        Events have waited for the end of a synchronisation *quiet_since* a time, if there was one. With *again*, every
+        document is read again.
         """
         self.elsewhere = 0
         self.out_of_reach = Tally()
         self._known: dict[str, _Known] = {}
         self._settings = settings
         self._policy = policy
+        self._again = again
         self._knowledge_bases = KnowledgeBases.of(settings, policy)
         self._started_at = started_at
         self._settled_before = (quiet_since or started_at) - settings.settle_seconds
@@ -328,8 +332,8 @@ class Comparison:
     def _was_read_before(self, record: DocumentRecord) -> bool:
         """Whether this version with its settings may read more of a document, or has not compared it with its file."""
         observed, receipt = record.observed, record.receipt
-        if record.status is Status.DELETED:
-            return False
+        if record.status is Status.DELETED or self._again:
+            return record.status is not Status.DELETED
         recognition = self._settings.recognition
         if observed.conversion is not None and observed.conversion.recognition not in (None, recognition):
             return True

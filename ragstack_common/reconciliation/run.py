@@ -15,7 +15,7 @@ from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.core.uris import SIDECAR_SUFFIX, s3_uri
 from ragstack_common.ingestion.bedrock_agent import batched, delete_documents_with_retry, is_retryable
 from ragstack_common.ingestion.messages import Queue, check
-from ragstack_common.ingestion.requests import identifier_key
+from ragstack_common.ingestion.requests import identifier_key, source_type_of
 from ragstack_common.reconciliation.compare import (
     CLOCK_SECONDS,
     FORCED,
@@ -69,16 +69,17 @@ class Reconciliation:
     sleep: Callable[[float], None] = time.sleep
 
     def run(
-        self, seconds_left: Callable[[], float], quiet_since: float | None = None
+        self, seconds_left: Callable[[], float], quiet_since: float | None = None, *, again: bool = False
     ) -> tuple[dict[str, Any], str | None]:
         """Compare everything, or as much as there is time for; returns the report, and why it is incomplete.
 
-        Events have waited *quiet_since* the start of a synchronisation that has just ended, if there was one.
+        Events have waited *quiet_since* the start of a synchronisation that has just ended, if there was one. With
+        *again*, every document is read again.
 
         Raises:
             DeliveryError, RegistryError: The queue or the registry answered only in part.
         """
-        run = _Run(self, seconds_left, self.clock(), quiet_since)
+        run = _Run(self, seconds_left, self.clock(), quiet_since, again)
         reason = None
         try:
             run.compare()
@@ -105,6 +106,7 @@ class _Run:
     seconds_left: Callable[[], float]
     started_at: float
     quiet_since: float | None = None
+    again: bool = False
     stage: str = "nothing was done yet"
     read: dict[str, int] = field(default_factory=lambda: {"registry": 0, "bucket": 0, "knowledge_base": 0})
     catalogue: dict[str, Any] = field(default_factory=lambda: {"differences": 0, "reason": "It was not compared"})
@@ -114,7 +116,9 @@ class _Run:
     candidates: list[Candidate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.comparison = Comparison(self.of.settings, self.started_at, self.quiet_since, self.of.policy)
+        self.comparison = Comparison(
+            self.of.settings, self.started_at, self.quiet_since, self.of.policy, again=self.again
+        )
 
     def compare(self) -> None:
         of = self.of
@@ -196,7 +200,13 @@ class _Run:
                 self.differences.add(Difference.OTHER_KNOWLEDGE_BASE, name)
             for batch in batched(strays):
                 self._check_time()
-                delete_documents_with_retry(*place, batch, client=self.of.agent, sleep=self.of.sleep)
+                delete_documents_with_retry(
+                    *place,
+                    batch,
+                    client=self.of.agent,
+                    sleep=self.of.sleep,
+                    source_type=source_type_of(self.of.settings.vector_store),
+                )
 
     def _check_time(self) -> None:
         if self.seconds_left() < RESERVE_SECONDS:

@@ -19,6 +19,7 @@ from ragstack_common.core.errors import InvalidRequestError, JobConflictError, J
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.ingestion.bedrock_agent import PacedAgent, in_one_line
 from ragstack_common.ingestion.messages import Queue, QueueMessage
+from ragstack_common.ingestion.requests import CUSTOM, source_type_of
 from ragstack_common.ingestion.services import CALL_ERRORS
 from ragstack_common.reconciliation.messages import JobMessage, read_job_message
 from ragstack_common.reconciliation.run import Reconciliation
@@ -205,7 +206,10 @@ class ReconcileService:
         return None
 
     def _carry_out(self, job: Job, seconds_left: Callable[[], float]) -> None:
-        if job.kind == FULL and REPORT not in job.report:
+        # A data source of type CUSTOM has no ingestion jobs: its documents are submitted again one by one.
+        reads_again = job.kind == FULL and source_type_of(self.reconciliation.settings.vector_store) == CUSTOM
+        is_synchronised = REPORT in job.report
+        if job.kind == FULL and not (reads_again or is_synchronised):
             self._synchronise(job)
             return
         if job.kind != FULL and self.gate.closed_until() is not None:
@@ -213,7 +217,8 @@ class ReconcileService:
                 job, "INCOMPLETE", "A full synchronisation is running, which ends with a reconciliation of its own"
             )
             return
-        report, reason = self.reconciliation.run(seconds_left, job.started_at if job.kind == FULL else None)
+        quiet_since = job.started_at if is_synchronised else None
+        report, reason = self.reconciliation.run(seconds_left, quiet_since, again=reads_again)
         after = replace(job, report={**job.report, **report})
         if failure := job.report.get(REPORT, {}).get("failure"):
             self._end(job, "FAILED", failure, after)

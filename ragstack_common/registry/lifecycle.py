@@ -47,6 +47,9 @@ OUTCOMES: Final[Mapping[str, Status]] = {
 }
 """The document's status for each final status of the service. Source: bedrock-agent, shape DocumentStatus."""
 
+_IN_PROGRESS: Final = frozenset({"STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS"})
+"""The service's statuses that are not final. Managed knowledge bases may report others, such as TEXT_INDEXED."""
+
 CONVERTING: Final = "Its text is being read from the file"
 READS_MORE: Final = "The knowledge base did not read all of it: its text is converted first"
 OTHER_FORM: Final = "It is indexed again in another form"
@@ -299,7 +302,10 @@ def become(record: DocumentRecord, status: Status, reason: str | None, now: floa
 def answered(
     record: DocumentRecord, answer: DocumentStatus, now: float, patience: Patience
 ) -> tuple[DocumentRecord, Next]:
-    """Apply the knowledge base's answer about a document that is followed."""
+    """Apply the knowledge base's answer about a document that is followed.
+
+    The record may differ although it is followed further.
+    """
     assert record.operation is not None, "a followed document has an operation"
     deletes = record.operation.kind is OperationKind.DELETE
     since = now - (record.operation.accepted_at or record.operation.lease_until)
@@ -313,7 +319,7 @@ def answered(
             return record, Next.FOLLOW
     is_pending = not (is_final or is_absent)
     if is_pending and since < patience.give_up_seconds:
-        return record, Next.FOLLOW
+        return _reported(record, answer, now), Next.FOLLOW
     heard = _heard(record, answer)
     if record.again:
         return put_back(heard, CHANGED_MEANWHILE, now), Next.CHECK_AGAIN
@@ -359,6 +365,14 @@ def compared(
     counted = replace(heard, counted=counted_under(heard.observed.attributes, has_label=heard.label is not None))
     reason = " ".join(filter(None, (answer.reason, receipt.reason))) or None
     return become(counted, status, reason, now), Next.DONE
+
+
+def _reported(record: DocumentRecord, answer: DocumentStatus, now: float) -> DocumentRecord:
+    """Show a status that the service model does not have; the knowledge base may stay in it for long."""
+    if answer in _IN_PROGRESS:
+        return record
+    reason = f"The knowledge base reports {answer}, which is not known to be final"
+    return record if record.reason == reason else become(record, record.status, reason, now)
 
 
 def _heard(record: DocumentRecord, answer: DocumentStatus) -> DocumentRecord:

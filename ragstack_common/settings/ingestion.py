@@ -51,7 +51,10 @@ class PathSettings(TenantSettings):
     """What every function of the ingestion path shares."""
 
     knowledge_base_id: str = Field(description="the knowledge base of the documents")
-    data_source_id: str = Field(description="the S3 data source that reads the documents bucket")
+    data_source_id: str = Field(description="the data source of the documents bucket")
+    vector_store: VectorStore = Field(
+        OTHER_STORE, description="decides how documents are named, and which attributes they can have"
+    )
     registry_table: str = Field(description="the document registry")
     ingestion_queue_url: str = Field(description="the queue of changes and of requests to check documents")
     calls_per_second: float = Field(
@@ -81,7 +84,6 @@ class IngestionSettings(PathSettings):
     dead_letter_queue_url: str = Field(description="the queue of messages that could not be processed, with the cause")
     jobs_queue_url: str = Field(description="the queue of jobs, which also takes requests for a snapshot")
     event_bus_name: BusName = Field("default", description="where outcomes are published; the bus must exist")
-    vector_store: VectorStore = Field(OTHER_STORE, description="decides which attributes a document can have")
     reader_path: str = Field("", description="more folders of packages for the process that reads files, such as OCR")
     max_receives: int = Field(
         20,

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 def reconcile(
     stack: ConnectionOptions,
     full: Annotated[
-        bool, typer.Option("--full", help="Make the knowledge base read the whole bucket, instead of comparing first.")
+        bool,
+        typer.Option(
+            "--full",
+            help="Make the knowledge base read the whole bucket, instead of comparing first. A managed one gets all"
+            " documents again.",
+        ),
     ] = False,
     wait: Wait = True,
     timeout: Timeout = 3600.0,

@@ -24,6 +24,7 @@ from ragstack_local.errors import StackError
 from ragstack_local.search_options import SettingsOptions
 from ragstack_local.show import display
 from ragstack_local.stack.console import question_url
+from ragstack_local.stack.deployment import KnowledgeBaseType
 from ragstack_local.stack.issuer import USERS
 from ragstack_local.stack.last_callers import LOCAL_AUTH, LastCallers
 from ragstack_local.stack.local_stack import DEFAULT_DATA, RunningStack, StackOptions, local_stack
@@ -52,6 +53,14 @@ class StartOptions(SettingsOptions):
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder of objects, index and logs; survives restarts. Default: .ragstack/local")
     ] = None
+    knowledge_base: Annotated[
+        KnowledgeBaseType | None,
+        typer.Option(
+            help="Type of the knowledge base: with a vector store, or managed by Amazon Bedrock. Default: as at the"
+            " last start, at first vector",
+            show_default=False,
+        ),
+    ] = None
     embedding: Annotated[str, typer.Option(envvar=EMBEDDING_VARIABLE, help=EMBEDDING_CHOICE_HELP)] = AUTOMATIC
     context: Annotated[
         list[str] | None,
@@ -77,6 +86,7 @@ class StartOptions(SettingsOptions):
             answers_port=self.answers_port,
             issuer_port=self.issuer_port,
             console_port=self.console_port,
+            knowledge_base=self.knowledge_base,
             embedding=self.embedding,
             bedrock_arguments=tuple(arguments),
             origins=tuple(origins),
@@ -145,6 +155,8 @@ def up(
     With settings tuned to your questions:  ragstack up --settings settings.json
 
     With searches that are balanced over corpora:  ragstack up --context multi_corpus_metadata=people,product
+
+    With a managed knowledge base:  ragstack up --data-dir managed --knowledge-base managed
 
     With answers by a model of Ollama:  ragstack up --llm auto
 

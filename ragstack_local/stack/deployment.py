@@ -11,6 +11,7 @@ import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -18,9 +19,16 @@ from typing import Any, Final
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local_bedrock.creation import ACCOUNT, MCP_TAGS, await_active, create_knowledge_base
+from local_bedrock.creation import (
+    ACCOUNT,
+    MCP_TAGS,
+    await_active,
+    create_custom_connector,
+    create_knowledge_base,
+    create_managed_knowledge_base,
+)
 from ragstack_common.reading.ocr import rapidocr, tesseract
-from ragstack_common.settings.names import OPENSEARCH_SERVERLESS
+from ragstack_common.settings.names import MANAGED, OPENSEARCH_SERVERLESS
 from ragstack_local.connection.connection import (
     DEFAULT_PREFIX,
     LOCAL_REGION,
@@ -64,51 +72,102 @@ PACKAGES: Final = ("aws-cdk-lib", "cdk-nag", "constructs", "jsii")
 OUTPUTS: Final = "outputs.json"
 
 
+class KnowledgeBaseType(StrEnum):
+    """The types of knowledge bases that the local stack can use. Source: bedrock-agent, shape KnowledgeBaseType."""
+
+    VECTOR = "vector"
+    MANAGED = "managed"
+
+
 @dataclass(frozen=True)
 class LocalKnowledgeBase:
-    """The ids of the knowledge base and of its data source, ten alphanumeric characters each."""
+    """The ids of the knowledge base and of its data source, ten alphanumeric characters each, and its type."""
 
     knowledge_base_id: str
     data_source_id: str
+    kind: KnowledgeBaseType
+
+    @property
+    def vector_store(self) -> str:
+        """The vector store that it declares."""
+        return MANAGED if self.kind is KnowledgeBaseType.MANAGED else OPENSEARCH_SERVERLESS
 
     @classmethod
     def ensure(
-        cls, bedrock_endpoint: str, name: str = KNOWLEDGE_BASE, prefix: str | None = None
+        cls,
+        bedrock_endpoint: str,
+        kind: KnowledgeBaseType | None = None,
+        name: str = KNOWLEDGE_BASE,
+        prefix: str | None = None,
     ) -> "LocalKnowledgeBase":
         """Find the knowledge base of an earlier run, or create it.
 
         Args:
             bedrock_endpoint: The local Bedrock.
+            kind: Its type; None for that of the earlier run, at first VECTOR.
             name: Name of the knowledge base and its data source.
-            prefix: Prefix of the documents that the data source reads; None reads the whole bucket.
+            prefix: Prefix of the documents that a data source of type S3 reads; None reads the whole bucket.
+
+        Raises:
+            StackError: That of the earlier run has another type.
         """
         agent = local_client("bedrock-agent", bedrock_endpoint, Config(retries={"mode": "standard"}))
         pages = agent.get_paginator("list_knowledge_bases").paginate()
         found = _named([each for page in pages for each in page["knowledgeBaseSummaries"]], name)
-        knowledge_base_id = found["knowledgeBaseId"] if found else create_knowledge_base(agent, name)
-        await_active(agent, knowledge_base_id)
-        if found:  # a version that set no tags may have created it
-            arn = agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]["knowledgeBaseArn"]
-            agent.tag_resource(resourceArn=arn, tags=MCP_TAGS)
-        source = _named(agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"], name)
-        read: Any = {"bucketArn": f"arn:aws:s3:::{BUCKET}"}
-        if prefix is not None:
-            read["inclusionPrefixes"] = [prefix]
-        described: Any = {"name": name, "dataSourceConfiguration": {"type": "S3", "s3Configuration": read}}
-        if source is None:
-            source = agent.create_data_source(knowledgeBaseId=knowledge_base_id, **described)["dataSource"]
-        elif prefix is not None:  # another one may have been in the access file
-            ids = {"knowledgeBaseId": knowledge_base_id, "dataSourceId": source["dataSourceId"]}
-            agent.update_data_source(**ids, **described)
-        return cls(knowledge_base_id, source["dataSourceId"])
+        if found is None:
+            create = create_managed_knowledge_base if kind is KnowledgeBaseType.MANAGED else create_knowledge_base
+            knowledge_base_id = create(agent, name)
+        else:
+            knowledge_base_id = found["knowledgeBaseId"]
+            await_active(agent, knowledge_base_id)
+            kind = _kind_of_earlier(agent, knowledge_base_id, kind)
+        if kind is KnowledgeBaseType.MANAGED:
+            return cls(knowledge_base_id, _custom_connector(agent, knowledge_base_id, name), kind)
+        source_id = _s3_source(agent, knowledge_base_id, name, prefix)
+        return cls(knowledge_base_id, source_id, KnowledgeBaseType.VECTOR)
 
     @classmethod
-    def ensure_tenants(cls, bedrock_endpoint: str, prefixes: Mapping[str, str]) -> dict[str, str]:
+    def ensure_tenants(
+        cls, bedrock_endpoint: str, prefixes: Mapping[str, str], kind: KnowledgeBaseType | None = None
+    ) -> dict[str, str]:
         """Find or create the knowledge base of each tenant; return their ids as the context value has them."""
         found = {
-            name: cls.ensure(bedrock_endpoint, f"{KNOWLEDGE_BASE}-{name}", each) for name, each in prefixes.items()
+            name: cls.ensure(bedrock_endpoint, kind, f"{KNOWLEDGE_BASE}-{name}", each)
+            for name, each in prefixes.items()
         }
         return {name: f"{own.knowledge_base_id}/{own.data_source_id}" for name, own in found.items()}
+
+
+def _kind_of_earlier(agent: Any, knowledge_base_id: str, kind: KnowledgeBaseType | None) -> KnowledgeBaseType:
+    """Return the type of the knowledge base of an earlier run; raises StackError if it is not the chosen one."""
+    described = agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]
+    agent.tag_resource(resourceArn=described["knowledgeBaseArn"], tags=MCP_TAGS)  # early versions set no tags
+    found = KnowledgeBaseType[described["knowledgeBaseConfiguration"]["type"]]
+    if kind not in (None, found):
+        raise StackError(
+            f"The data folder has a knowledge base of type {found}: leave --knowledge-base out, or choose another"
+            " --data-dir"
+        )
+    return found
+
+
+def _s3_source(agent: Any, knowledge_base_id: str, name: str, prefix: str | None) -> str:
+    source = _named(agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"], name)
+    read: Any = {"bucketArn": f"arn:aws:s3:::{BUCKET}"}
+    if prefix is not None:
+        read["inclusionPrefixes"] = [prefix]
+    described: Any = {"name": name, "dataSourceConfiguration": {"type": "S3", "s3Configuration": read}}
+    if source is None:
+        source = agent.create_data_source(knowledgeBaseId=knowledge_base_id, **described)["dataSource"]
+    elif prefix is not None:  # another one may have been in the access file
+        ids = {"knowledgeBaseId": knowledge_base_id, "dataSourceId": source["dataSourceId"]}
+        agent.update_data_source(**ids, **described)
+    return str(source["dataSourceId"])
+
+
+def _custom_connector(agent: Any, knowledge_base_id: str, name: str) -> str:
+    source = _named(agent.list_data_sources(knowledgeBaseId=knowledge_base_id)["dataSourceSummaries"], name)
+    return str(source["dataSourceId"]) if source else create_custom_connector(agent, knowledge_base_id, name)
 
 
 def _named(summaries: list[Any], name: str) -> Any | None:
@@ -186,7 +245,7 @@ def deploy(
         StackError: The command line failed; the message holds the end of its output.
     """
     context = {
-        "vector_store": OPENSEARCH_SERVERLESS,  # as the local knowledge base declares
+        "vector_store": knowledge_base.vector_store,
         "receipt_wait_seconds": "0",  # it finds what it has accepted
         "receipt_lookups_per_second": "1000",  # and has no quota
         **_recognition(),

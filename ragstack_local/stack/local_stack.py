@@ -26,7 +26,7 @@ from ragstack_local.connection.connection import Connection, Project, local_envi
 from ragstack_local.connection.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
-from ragstack_local.stack.deployment import LocalKnowledgeBase, Step, answers_environment, deploy
+from ragstack_local.stack.deployment import KnowledgeBaseType, LocalKnowledgeBase, Step, answers_environment, deploy
 from ragstack_local.stack.durable_items import Journal, KeptItems
 from ragstack_local.stack.last_callers import LastCallers
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
@@ -54,6 +54,7 @@ class StackOptions:
     Attributes:
         data: Folder of objects, index and logs; survives a restart.
         port: MiniStack's port: S3, SQS, Lambda, API Gateway.
+        knowledge_base: Type of the knowledge base; None for that of the last start.
         embedding: As `ragstack bedrock` takes it.
         bedrock_arguments: More options of `ragstack bedrock`.
         auth: How callers authenticate: `none`, `oidc` or both.
@@ -73,6 +74,7 @@ class StackOptions:
     access: Path | None = None
     tenants: Tenants = Tenants.LABEL
     is_demonstration: bool = False
+    knowledge_base: KnowledgeBaseType | None = None
     embedding: str = "hashed"
     bedrock_arguments: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
@@ -184,8 +186,8 @@ def local_stack(
             bedrock.wait_until(lambda: _answers(f"{bedrock_endpoint}/health"), START_SECONDS)
             ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
         with step("Creating the knowledge base"):
-            knowledge_base = LocalKnowledgeBase.ensure(bedrock_endpoint)
-            tenants = LocalKnowledgeBase.ensure_tenants(bedrock_endpoint, prefixes)
+            knowledge_base = LocalKnowledgeBase.ensure(bedrock_endpoint, options.knowledge_base)
+            tenants = LocalKnowledgeBase.ensure_tenants(bedrock_endpoint, prefixes, knowledge_base.kind)
         connection = deploy(
             project,
             data=options.data,

@@ -9,6 +9,7 @@ from typing import Final
 from local_bedrock.store.schema import INCOMPLETE
 from ragstack_common.registry.jobs import FULL
 from ragstack_common.services.jobs import JobAnswer, JobList
+from ragstack_common.settings.names import MANAGED
 from ragstack_local.api.calls import run
 from ragstack_local.api.http_operations import HttpOperations
 from ragstack_local.api.jobs import JOBS, check_complete, follow_job, is_running
@@ -42,10 +43,11 @@ def rebuild(connection: Connection, bedrock: Path, *, is_uploaded: bool = False)
     if not mark.exists():
         return
     display.console.print(mark.read_text(), soft_wrap=True)
-    if is_uploaded:
+    if not is_uploaded:
+        _synchronise(connection)
+    if is_uploaded or connection.vector_store == MANAGED:  # whose documents are submitted one by one
         done = "All documents of the bucket were submitted to the new index."
     else:
-        _synchronise(connection)
         done = "The index was built again from the bucket."
     mark.unlink()
     rest = "The replaced file is no longer used: delete it, unless you need other knowledge bases or vectors in it"

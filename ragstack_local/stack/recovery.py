@@ -25,7 +25,7 @@ from ragstack_common.ingestion import (
     delete_documents_with_retry,
     start_ingestion_with_retry,
 )
-from ragstack_common.ingestion.requests import identifier_key
+from ragstack_common.ingestion.requests import identifier_key, source_type_of
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import Connection
 from ragstack_local.errors import StackError
@@ -171,10 +171,11 @@ class DataFolder:
 
 def _delete(connection: Connection, ids: tuple[str, str], uris: list[str]) -> None:
     agent = connection.client("bedrock-agent")
-    delete_documents_with_retry(*ids, uris, client=agent)
+    source_type = source_type_of(connection.vector_store)
+    delete_documents_with_retry(*ids, uris, client=agent, source_type=source_type)
     deadline = time.monotonic() + 60.0
     while True:
-        statuses = batch_check_document_statuses(*ids, uris, client=agent)
+        statuses = batch_check_document_statuses(*ids, uris, client=agent, source_type=source_type)
         left = [uri for uri, status in statuses.items() if status != "NOT_FOUND"]
         if not left:
             return

@@ -9,10 +9,11 @@ from botocore.stub import Stubber
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion import ingest_documents_with_retry
+from ragstack_common.ingestion.requests import CUSTOM, S3, SourceType, document_identifier
 from ragstack_common.ingestion.sidecars import read_sidecar
-from ragstack_common.settings.names import OPENSEARCH_SERVERLESS
+from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, SOURCE_URI_KEY
 from ragstack_common.settings.names import S3_VECTORS as S3_VECTORS_STORE
-from tests.local_bedrock.support import OPENSEARCH, S3_VECTORS, Bedrock, Source, client, s3_document, s3_identifier
+from tests.local_bedrock.support import OPENSEARCH, S3_VECTORS, Bedrock, client, s3_document
 from tests.support.sidecars import REFUSED, TAKEN
 
 SIDECARS = [body for body, _ in (*TAKEN.values(), *REFUSED.values())]
@@ -52,25 +53,29 @@ def expected(body: bytes, vector_store: str) -> str:
     return "INDEXED"
 
 
+@pytest.mark.parametrize("source_type", [S3, CUSTOM])
 def test_a_submission_keeps_the_attributes_of_documents_with_sidecars(
-    bedrock: Bedrock, s3_source: Source, s3: Any, bucket: str
+    bedrock: Bedrock, s3: Any, bucket: str, source_type: SourceType
 ) -> None:
+    knowledge_base = bedrock.knowledge_base("sidecars")
+    source = bedrock.s3_source(knowledge_base, bucket) if source_type == S3 else bedrock.custom_source(knowledge_base)
     s3.put_object(Bucket=bucket, Key="leave.md", Body=b"Leave can be carried over.")
     s3.put_object(Bucket=bucket, Key="leave.md.metadata.json", Body=b'{"metadataAttributes": {"topic": "leave"}}')
     s3.put_object(Bucket=bucket, Key="plain.md", Body=b"Leave the building.")
     keys = ["leave.md", "plain.md"]
     uris = [f"s3://{bucket}/{key}" for key in keys]
-    place = (s3_source.knowledge_base_id, s3_source.id)
-    documents = [{"dataSourceId": s3_source.id, "s3": {"uri": uri}} for uri in uris]
+    place = (knowledge_base, source.id)
+    documents = [{"dataSourceId": source.id, "s3": {"uri": uri}} for uri in uris]
+    options: Any = {"client": bedrock.agent, "source_type": source_type}
 
     def topics() -> dict[str, str | None]:
-        s3_source.settled(*(s3_identifier(bucket, key) for key in keys))
-        found = bedrock.search(s3_source.knowledge_base_id, "leave")
-        return {hit["location"]["s3Location"]["uri"]: hit["metadata"].get("topic") for hit in found}
+        source.settled(*(document_identifier(uri, source_type) for uri in uris))
+        found = bedrock.search(knowledge_base, "leave")
+        return {str(hit["metadata"][SOURCE_URI_KEY]): hit["metadata"].get("topic") for hit in found}
 
-    ingest_documents_with_retry(*place, documents, client=bedrock.agent, s3_client=s3)
+    ingest_documents_with_retry(*place, documents, s3_client=s3, **options)
     with_sidecars = topics()
-    ingest_documents_with_retry(*place, documents, client=bedrock.agent, find_sidecars=False)
+    ingest_documents_with_retry(*place, documents, find_sidecars=False, **options)
 
     assert with_sidecars == dict(zip(uris, ["leave", None], strict=True))
     assert topics() == dict.fromkeys(uris)

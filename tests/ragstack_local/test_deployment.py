@@ -10,7 +10,7 @@ from local_bedrock.server import running
 from ragstack_local.connection.connection import Project
 from ragstack_local.errors import StackError
 from ragstack_local.stack import deployment
-from ragstack_local.stack.deployment import Assembly, LocalKnowledgeBase
+from ragstack_local.stack.deployment import Assembly, KnowledgeBaseType, LocalKnowledgeBase
 from tests.ragstack_local.support import aws
 
 NOWHERE = "http://127.0.0.1:9"
@@ -108,7 +108,7 @@ def test_a_deployment_that_fails_says_what_the_app_said(tmp_path: Path) -> None:
             aws_endpoint=NOWHERE,
             bedrock_endpoint=NOWHERE,
             answers_endpoint=NOWHERE,
-            knowledge_base=LocalKnowledgeBase("KB", "DS"),
+            knowledge_base=LocalKnowledgeBase("KB", "DS", KnowledgeBaseType.VECTOR),
             chosen={},
             step=lambda _: nullcontext(),
         )

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from ragstack_common.ingestion.requests import S3, SourceType, document_identifier, identifier_key, to_identifier
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 
 PROGRAM_FILES = (
@@ -14,11 +15,13 @@ PROGRAM_FILES = (
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def detail(uri: str, status: str = "STARTING", reason: str | None = None) -> dict[str, Any]:
+def detail(
+    uri: str, status: str = "STARTING", reason: str | None = None, source_type: SourceType = S3
+) -> dict[str, Any]:
     found: dict[str, Any] = {
         "knowledgeBaseId": KNOWLEDGE_BASE,
         "dataSourceId": DATA_SOURCE,
-        "identifier": {"dataSourceType": "S3", "s3": {"uri": uri}},
+        "identifier": document_identifier(uri, source_type),
         "status": status,
         "updatedAt": NOON,
     }
@@ -29,9 +32,8 @@ def detail(uri: str, status: str = "STARTING", reason: str | None = None) -> dic
 
 def asked_uris(parameters: dict[str, Any]) -> list[str]:
     """Read the documents of an Ingest, Get or Delete request."""
-    if "documents" in parameters:
-        return [document["content"]["s3"]["s3Location"]["uri"] for document in parameters["documents"]]
-    return [identifier["s3"]["uri"] for identifier in parameters["documentIdentifiers"]]
+    identifiers = parameters.get("documentIdentifiers") or map(to_identifier, parameters["documents"])
+    return [identifier_key(identifier) for identifier in identifiers]
 
 
 def accept(parameters: dict[str, Any]) -> dict[str, Any]:

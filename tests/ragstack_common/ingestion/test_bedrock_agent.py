@@ -23,7 +23,8 @@ from tests.support.aws_service import AwsService, Dropped, Fault, Raw
 from tests.support.documents import accept, answer_with, asked_uris, detail, job
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 
-START, INGEST, GET = "StartIngestionJob", "IngestKnowledgeBaseDocuments", "GetKnowledgeBaseDocuments"
+START = "StartIngestionJob"
+INGEST, GET, DELETE = (f"{verb}KnowledgeBaseDocuments" for verb in ("Ingest", "Get", "Delete"))
 TOO_LONG = "Value at 'documents' failed to satisfy constraint: Member must have length less than or equal to 3"
 
 RETRYABLE = [
@@ -301,16 +302,57 @@ def test_batches_of_less_than_one_document_are_refused(agent: AwsService, size: 
 
 
 def test_deletions_are_batched_and_have_details_in_order(agent: AwsService) -> None:
-    agent.program(
-        "DeleteKnowledgeBaseDocuments",
-        lambda p: {"documentDetails": [detail(uri, "DELETING") for uri in asked_uris(p)]},
-    )
+    agent.program(DELETE, lambda p: {"documentDetails": [detail(uri, "DELETING") for uri in asked_uris(p)]})
 
     details = delete_documents_with_retry(KNOWLEDGE_BASE, DATA_SOURCE, uris(12), client=agent.client())
 
     assert [(identifier_key(d["identifier"]), d["status"]) for d in details] == [(uri, "DELETING") for uri in uris(12)]
-    assert [len(p["documentIdentifiers"]) for p in agent.asked("DeleteKnowledgeBaseDocuments")] == [10, 2]
+    assert [len(p["documentIdentifiers"]) for p in agent.asked(DELETE)] == [10, 2]
     assert agent.refusals == []
+
+
+def test_a_custom_source_knows_documents_by_their_uris(agent: AwsService) -> None:
+    [uri] = uris(1)
+    custom = {"dataSourceType": "CUSTOM", "custom": {"id": uri}}
+    answer = {"documentDetails": [detail(uri, "INDEXED", source_type="CUSTOM")]}
+    agent.program(INGEST, answer)
+    agent.program(GET, answer)
+    agent.program(DELETE, answer)
+    options: Any = {"client": agent.client(), "source_type": "CUSTOM"}
+
+    ingested = ingest(agent, documents("0.txt"), source_type="CUSTOM")["documentDetails"]
+    status = check_document_status(KNOWLEDGE_BASE, DATA_SOURCE, uri, sleep_first=False, **options)
+    [deleted] = delete_documents_with_retry(KNOWLEDGE_BASE, DATA_SOURCE, [uri], **options)
+
+    [sent] = agent.asked(INGEST)
+    assert sent["documents"] == [
+        {
+            "content": {
+                "dataSourceType": "CUSTOM",
+                "custom": {
+                    "customDocumentIdentifier": {"id": uri},
+                    "sourceType": "S3_LOCATION",
+                    "s3Location": {"uri": uri},
+                },
+            }
+        }
+    ]
+    assert [[custom]] * 2 == [agent.asked(operation)[0]["documentIdentifiers"] for operation in (GET, DELETE)]
+    assert ([each["identifier"] for each in ingested], status, deleted["identifier"]) == ([custom], "INDEXED", custom)
+    assert agent.refusals == []
+
+
+def test_documents_without_an_answer_are_unknown_in_a_custom_source_too(agent: AwsService) -> None:
+    for operation in (INGEST, DELETE):
+        agent.program(operation, {"documentDetails": []})
+
+    [ingested] = ingest(agent, documents("0.txt"), source_type="CUSTOM")["documentDetails"]
+    [deleted] = delete_documents_with_retry(
+        KNOWLEDGE_BASE, DATA_SOURCE, uris(1), client=agent.client(), source_type="CUSTOM"
+    )
+
+    for answer in (ingested, deleted):
+        assert (answer["status"], answer["identifier"]["custom"]["id"]) == ("UNKNOWN", uris(1)[0])
 
 
 @pytest.mark.parametrize(("batch_size", "sizes"), [(25, [10, 10, 5]), (10, [10, 10, 5]), (7, [7, 7, 7, 4])])

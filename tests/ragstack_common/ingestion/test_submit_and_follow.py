@@ -189,6 +189,33 @@ def test_a_failed_submission_does_not_affect_an_accepted_deletion(path: Path, ag
     assert "gone.txt" in followed.body
 
 
+def test_a_status_that_is_not_known_is_shown_and_followed(path: Path, agent: AwsService) -> None:
+    def not_in_the_model(parsed: dict[str, Any], **_: Any) -> None:
+        parsed["documentDetails"][0]["status"] = "TEXT_INDEXED"
+
+    hooks = path.services.agent.meta.events
+    hooks.register(f"after-call.bedrock-agent.{GET}", not_in_the_model)
+    path.put("a.txt")
+    agent.program(GET, answer_with())
+    path.ingest(message("a.txt"))
+    [followed] = path.followed()
+
+    for _ in range(3):
+        path.now[0] += 100
+        path.follow(followed)
+    shown = path.record("a.txt")
+    hooks.unregister(f"after-call.bedrock-agent.{GET}", not_in_the_model)
+    path.follow(followed)
+    path.indexed("a.txt")
+
+    assert (shown.status, shown.reason) == (
+        Status.INDEXING,
+        "The knowledge base reports TEXT_INDEXED, which is not known to be final",
+    )
+    assert [each.status for each in path.record("a.txt").history].count(Status.INDEXING) == 2
+    assert path.record("a.txt").status is Status.INDEXED
+
+
 @pytest.mark.parametrize("status", ["FAILED", "IGNORED"])
 def test_a_document_refused_at_once_is_removed_and_fails(path: Path, agent: AwsService, status: str) -> None:
     path.put("good.txt", "bad.txt")

@@ -12,6 +12,7 @@ from moto import mock_aws
 from moto.server import ThreadedMotoServer
 
 from local_bedrock.server import running
+from ragstack_common.settings.names import MANAGED, OTHER_STORE
 from tests.local_bedrock.support import REGION, Bedrock
 from tests.ragstack_common.reconciliation.stack import Stack
 from tests.support.registry_table import create_table
@@ -54,20 +55,29 @@ def aws(aws_clients: SimpleNamespace) -> Iterator[SimpleNamespace]:
 
 
 @pytest.fixture(scope="package")
-def new_stack(aws: SimpleNamespace, bedrock: Bedrock) -> Callable[[], Stack]:
-    def make() -> Stack:
+def new_stack(aws: SimpleNamespace, bedrock: Bedrock) -> Callable[..., Stack]:
+    def make(vector_store: str = OTHER_STORE) -> Stack:
         name = f"reconciled-{os.getpid()}-{next(_numbers)}"
         aws.s3.create_bucket(Bucket=name)
         aws.s3.create_bucket(Bucket=f"{name}-snapshot")
         create_table(aws.dynamodb, name)
         queues = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in Stack.QUEUES}
-        source = bedrock.s3_source(bedrock.knowledge_base(name), name)
-        return Stack(aws, name, queues, source)
+        if vector_store == MANAGED:
+            source = bedrock.custom_source(bedrock.knowledge_base(name))
+        else:
+            source = bedrock.s3_source(bedrock.knowledge_base(name), name)
+        return Stack(aws, name, queues, source, vector_store)
 
     return make
 
 
 @pytest.fixture
-def stack(new_stack: Callable[[], Stack]) -> Stack:
+def stack(new_stack: Callable[..., Stack]) -> Stack:
     """With nothing in it."""
     return new_stack()
+
+
+@pytest.fixture
+def managed_stack(new_stack: Callable[..., Stack]) -> Stack:
+    """The same on a managed knowledge base."""
+    return new_stack(MANAGED)

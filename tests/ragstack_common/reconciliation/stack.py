@@ -12,6 +12,7 @@ from ragstack_common.ingestion.converting import ConversionService
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage, check
 from ragstack_common.ingestion.receipts import ReceiptService
+from ragstack_common.ingestion.requests import document_identifier, s3_document, source_type_of, to_request
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.reading.census.counting import count
@@ -20,8 +21,9 @@ from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.jobs import Job, JobKind, JobStore
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_common.settings.ingestion import IngestionSettings, ReconcileSettings
+from ragstack_common.settings.names import OTHER_STORE
 from tests.ingestion.world import converted
-from tests.local_bedrock.support import Source, s3_document, s3_identifier
+from tests.local_bedrock.support import Source
 from tests.ragstack_common.reconciliation.clients import patient, undelayed
 
 HOUR = 3600.0
@@ -63,6 +65,7 @@ class Stack:
     bucket: str
     queues: Mapping[str, str]
     source: Source
+    vector_store: str = OTHER_STORE
     tenants: Mapping[str, Source] = field(default_factory=dict)
     policy: AccessPolicy | None = None
     clock: Clock = field(default_factory=Clock)
@@ -76,6 +79,7 @@ class Stack:
         return ReconcileSettings(
             knowledge_base_id=self.source.knowledge_base_id,
             data_source_id=self.source.id,
+            vector_store=self.vector_store,
             tenant_knowledge_bases=self.tenant_ids,
             registry_table=self.bucket,
             documents_bucket=self.bucket,
@@ -127,13 +131,13 @@ class Stack:
         return f"s3://{self.bucket}/{key}"
 
     def identifier(self, key: str) -> dict[str, Any]:
-        return s3_identifier(self.bucket, key)
+        return document_identifier(self.uri(key), source_type_of(self.vector_store))
 
     def record(self, key: str) -> DocumentRecord:
         return self.registry.read([self.uri(key)])[self.uri(key)]
 
     def in_knowledge_base(self, key: str) -> str:
-        return str(self.source_of(key).details(s3_identifier(self.bucket, key))[0]["status"])
+        return str(self.source_of(key).details(self.identifier(key))[0]["status"])
 
     def etag(self, key: str) -> str:
         return str(self.aws.s3.head_object(Bucket=self.bucket, Key=key)["ETag"])
@@ -165,11 +169,13 @@ class Stack:
         self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=check(self.uri(key) for key in keys))
 
     def ingest_behind_the_back(self, key: str) -> None:
-        self.source_of(key).ingested(s3_document(self.bucket, key))
+        source = self.source_of(key)
+        document = s3_document(self.uri(key), source.id)
+        source.ingested(to_request(document, source.id, source_type_of(self.vector_store)))
 
     def delete_behind_the_back(self, key: str) -> None:
-        self.source_of(key).delete(s3_identifier(self.bucket, key))
-        self.source_of(key).settled(s3_identifier(self.bucket, key))
+        self.source_of(key).delete(self.identifier(key))
+        self.source_of(key).settled(self.identifier(key))
 
     def claim(self, key: str, **changes: Any) -> None:
         """Write into the registry what is not so, an hour ago."""
@@ -186,6 +192,7 @@ class Stack:
             IngestionSettings(
                 knowledge_base_id=self.source.knowledge_base_id,
                 data_source_id=self.source.id,
+                vector_store=self.vector_store,
                 tenant_knowledge_bases=self.tenant_ids,
                 registry_table=self.bucket,
                 ingestion_queue_url=self.queues["ingestion"],

@@ -12,6 +12,7 @@ from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.receipts import READERS, NotRead, Receipt
 from ragstack_common.registry.records import Operation, OperationKind, Status
 from ragstack_common.registry.table import INVALID_ITEMS, document_id, document_key
+from ragstack_common.settings.names import MANAGED, OTHER_STORE
 from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
 
 PLAIN: dict[str, Any] = {}
@@ -105,7 +106,11 @@ CASES = {
 KEYS = {case: f"{case}.txt" for case in CASES}
 
 
-def test_each_difference_is_found_reported_once_and_repaired(stack: Stack) -> None:
+@pytest.mark.parametrize("vector_store", [OTHER_STORE, MANAGED])
+def test_each_difference_is_found_reported_once_and_repaired(
+    new_stack: Callable[..., Stack], vector_store: str
+) -> None:
+    stack = new_stack(vector_store)
     stack.indexed("agreeing.txt", *(KEYS[case] for case in CASES if CASES[case].before == PLAIN))
     stack.indexed(*(KEYS[case] for case in CASES if CASES[case].before == OLD), **OLD)
     for case, key in KEYS.items():

@@ -305,7 +305,7 @@ def test_a_refused_message_is_sent_again(stack: Stack) -> None:
 
 
 class Faulty:
-    def run(self, *_: Any) -> None:
+    def run(self, *_: Any, **_settings: Any) -> None:
         raise ZeroDivisionError("a fault\nin two lines")
 
 

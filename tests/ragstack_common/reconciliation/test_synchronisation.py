@@ -292,3 +292,27 @@ def run_and_die(stack: Stack, death: Death) -> None:
                 stack.clock.ahead += LONG + 1
                 for each in (*others, replace(message, receives=2)):
                     assert stack.service().process([each], lambda: LONG) == []
+
+
+def test_a_full_reconciliation_of_a_managed_knowledge_base_submits_every_document_again(managed_stack: Stack) -> None:
+    stack = managed_stack
+    stack.indexed("a.txt", "b.txt", corpus="x")
+    stack.indexed("gone.txt")
+    stack.remove("gone.txt")
+    stack.request_check("gone.txt")
+    stack.rest()
+    before = {key: stack.record(key).operation for key in ("a.txt", "b.txt")}
+    stack.delete_behind_the_back("b.txt")
+    stack.clock.ahead += HOUR
+
+    job = stack.reconcile("full")
+    stack.rest()
+
+    assert (job.status, job.ingestion_job_id) == ("COMPLETE", None)
+    assert job.report["differences"]["read_before"]["count"] == 2
+    assert job.report["differences_in_all"] == 0
+    for key, operation in before.items():
+        assert stack.record(key).operation != operation
+        assert stack.in_knowledge_base(key) == "INDEXED"
+        assert stack.record(key).observed.attributes == {"corpus": "x"}
+    assert stack.record("gone.txt").status == "DELETED"

@@ -315,6 +315,33 @@ def test_a_document_without_a_final_status_fails_in_time(kind: str) -> None:
     assert "6.0 hours" in after.reason
 
 
+@pytest.mark.parametrize("kind", ["INGEST", "DELETE"])
+def test_a_status_that_is_not_known_is_shown_until_a_final_one_comes(kind: str) -> None:
+    record = FOLLOWED if kind == "INGEST" else DELETION_FOLLOWED
+    final = says("INDEXED" if kind == "INGEST" else "NOT_FOUND")
+    later = NOW + PATIENCE.settle_seconds
+
+    shown, then = life.answered(record, says("TEXT_INDEXED"), later, PATIENCE)
+    again = life.answered(written(shown), says("TEXT_INDEXED"), later + 1, PATIENCE)
+    ended, end = decided(written(shown), final, later + 2)
+
+    assert (then, shown.status) == (Next.FOLLOW, record.status)
+    assert "TEXT_INDEXED" in str(shown.reason)
+    assert again == (written(shown), Next.FOLLOW), "nothing is written twice"
+    assert (end, ended.status, ended.reason) == (
+        Next.DONE,
+        Status.INDEXED if kind == "INGEST" else Status.DELETED,
+        None,
+    )
+
+
+def test_a_status_that_is_not_known_never_becomes_a_final_one() -> None:
+    after, then = life.answered(FOLLOWED, says("TEXT_INDEXED"), NOW + PATIENCE.give_up_seconds, PATIENCE)
+
+    assert (then, after.status) == (Next.DONE, Status.FAILED)
+    assert "still reports TEXT_INDEXED" in str(after.reason)
+
+
 @pytest.mark.parametrize("status", ["INDEXED", "FAILED", "IN_PROGRESS"])
 def test_a_document_changed_during_its_operation_is_checked_again(status: str) -> None:
     changed = written(life.noted(FOLLOWED, TWO, ANY, NOW))
