@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.processes.embedding_processes import Embeddings
-from local_bedrock.reading import chunking, metadata
+from local_bedrock.reading import access_control, chunking, metadata
+from local_bedrock.reading.access_control import AccessList
 from local_bedrock.reading.chunking import NO_TABLES, Chunk, Pieces
 from local_bedrock.reading.metadata import AttributeValue, Record
 from local_bedrock.reading.parsing import NO_TEXT, ParsedDocument, Parser
 from local_bedrock.reading.sources import Content, ObjectStore, ObjectTooLarge
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
-from local_bedrock.store.documents import IndexedChunk, ParentChunk, Prepared, indexed_text
-from local_bedrock.store.resources import StoredKnowledgeBase
+from local_bedrock.store.documents import Document, IndexedChunk, ParentChunk, Prepared, indexed_text
+from local_bedrock.store.resources import DataSource, StoredKnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common.core.artefacts import document_of
 from ragstack_common.ingestion.sidecars import Sidecar
@@ -30,10 +31,14 @@ from ragstack_common.text import contextual_headers, sections
 from ragstack_common.text.positions import Position, page_starts, section_of
 from ragstack_common.text.sections import Outline
 from ragstack_common.text.tables import TablesInText
+from ragstack_common.text.words import detect_language
 
 _Number = TypeVar("_Number", np.float16, np.float32)
 
 EMBEDDED_AT_ONCE: Final = 64
+
+NOT_CRAWLED: Final = "The sync completed with partial failures. Some documents could not be crawled."
+"""Failure of a job whose documents lack access control lists, as users report it: it names no document."""
 
 MAX_TITAN_CHARACTERS: Final = 50_000
 """Characters of one text. Source: Amazon Bedrock User Guide, Amazon Titan Text Embeddings models."""
@@ -41,6 +46,10 @@ MAX_TITAN_CHARACTERS: Final = 50_000
 
 class MetadataUpdateFailed(UnreadableDocument):
     """The content is already indexed, but the new metadata can't be used."""
+
+
+class NoAccessList(UnreadableDocument):
+    """A scanned document of a data source with access control has no access control list, and is not ingested."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ class Preparation:
 
         Raises:
             NotLight: It is larger, takes long to convert, or is a table of records.
+            NoAccessList: It has no access control list, and its data source needs one.
             MetadataUpdateFailed: The content is already indexed, and the metadata can't be used.
             UnreadableDocument: The document or its metadata can't be used.
         """
@@ -70,7 +80,7 @@ class Preparation:
             base = resources.find_knowledge_base(view.connection, document.knowledge_base_id)
             source = resources.find_data_source(view.connection, base.id, document.data_source_id)
         content = self._content(submission, limit)
-        found, metadata_tag = self._metadata(submission, base, content)
+        found, metadata_tag, acl = self._metadata(submission, base, source, content)
         file_format = formats.of_request(submission.request)
         parsed = self.parser.parse(content.data, file_format, content.charset, light=limit is not None)
         strategy = chunking.strategy(source.request.get("vectorIngestionConfiguration"))
@@ -93,11 +103,12 @@ class Preparation:
             chunks,
             base.embedding,
             np.empty((0, base.dimension), np.float16),
-            {**found.attributes, metadata.SOURCE_URI: document.name, metadata.DATA_SOURCE_ID: source.id},
+            {**found.attributes, **_service_attributes(base, document, texts)},
             content.tag,
-            metadata_tag,
+            access_control.tag(metadata_tag, submission.request.get("acl")),
             parents,
             [row.attributes for row in rows or ()],
+            acl,
         )
 
     def finished(self, drafts: Sequence[Prepared]) -> list[Prepared]:
@@ -135,21 +146,28 @@ class Preparation:
             raise
 
     def _metadata(
-        self, submission: Submission, base: StoredKnowledgeBase, content: Content
-    ) -> tuple[Sidecar, str | None]:
-        uri = submission.request.get("metadataUri")
+        self, submission: Submission, base: StoredKnowledgeBase, source: DataSource, content: Content
+    ) -> tuple[Sidecar, str | None, AccessList | None]:
+        """Return the metadata, the ETag of the sidecar, and the access control list: the sidecar's, or as submitted."""
+        uri, acl = submission.request.get("metadataUri"), submission.request.get("acl")
         try:
             if uri is None:
                 found, tag = metadata.parse_inline(submission.request.get("attributes", ())), None
             else:
                 sidecar = self.objects.read(uri, MAX_SIDECAR_BYTES)
                 found, tag = metadata.parse_sidecar(sidecar.data, uri), sidecar.tag
+                if source.has_access_control:
+                    acl = access_control.parse_sidecar(sidecar.data, uri) or acl
             metadata.check_size(found.attributes, base.search)
         except UnreadableDocument as error:
             if content.tag == submission.document.content_tag:
                 raise MetadataUpdateFailed(str(error)) from None
             raise
-        return found, tag
+        if source.has_access_control and acl is None:
+            if source.type == "S3":
+                raise NoAccessList(NOT_CRAWLED)
+            acl = access_control.NOBODY
+        return found, tag, acl
 
     def _chunks(
         self, name: str, places: "_Places", found: Sidecar, pieces: Pieces, parents: int, record: int | None
@@ -190,6 +208,20 @@ class _Places:
         return page, position.own_metadata() | page_starts(self.parsed.page_starts, chunk.start, end)
 
 
+def _service_attributes(
+    base: StoredKnowledgeBase, document: Document, texts: Sequence[str]
+) -> dict[str, AttributeValue]:
+    """Return the attributes that the service adds to those of the document."""
+    if not base.is_managed:
+        return {metadata.SOURCE_URI: document.name, metadata.DATA_SOURCE_ID: document.data_source_id}
+    language = detect_language(*texts)
+    return {
+        metadata.MANAGED_SOURCE_URI: metadata.object_url(document.name) if document.type == "S3" else document.name,
+        metadata.MANAGED_DATA_SOURCE_ID: document.data_source_id,
+        **({metadata.MANAGED_LANGUAGE: language} if language else {}),
+    }
+
+
 def _rows(submission: Submission, base: StoredKnowledgeBase, parsed: ParsedDocument, found: Sidecar) -> list[Record]:
     """Read the records of a CSV file.
 
@@ -209,9 +241,8 @@ def _rows(submission: Submission, base: StoredKnowledgeBase, parsed: ParsedDocum
 
 def _check_length(base: StoredKnowledgeBase, chunks: Sequence[Chunk]) -> None:
     """Refuse chunks that are too long for the knowledge base's embedding model on AWS."""
-    configuration = base.request["knowledgeBaseConfiguration"]["vectorKnowledgeBaseConfiguration"]
     longest = max((len(chunk.whole) for chunk in chunks), default=0)
-    if "titan-embed" in configuration["embeddingModelArn"] and longest > MAX_TITAN_CHARACTERS:
+    if "titan-embed" in base.embedding_model and longest > MAX_TITAN_CHARACTERS:
         raise UnreadableDocument(
             f"A chunk of the file has {longest:,} characters; the embedding model of the knowledge base takes at most"
             f" {MAX_TITAN_CHARACTERS:,}: split the file, or choose a chunking strategy with smaller chunks."

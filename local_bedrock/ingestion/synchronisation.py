@@ -2,12 +2,15 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.options import Pace
+from local_bedrock.reading import access_control, selection
+from local_bedrock.reading.access_control import AccessList
+from local_bedrock.reading.selection import Selection
 from local_bedrock.reading.sources import ListingFailed, Object, ObjectStore
 from local_bedrock.store import documents, jobs, resources, submissions
 from local_bedrock.store.database import Database, Transaction
@@ -16,8 +19,13 @@ from local_bedrock.store.jobs import Failure, Job
 from local_bedrock.store.resources import DataSource
 from ragstack_common.core.uris import SIDECAR_SUFFIX
 from ragstack_common.reading import formats
+from ragstack_common.reading.formats import UnreadableDocument
+from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 
 SUBMITTED_AT_ONCE: Final = 100
+
+_PROTECTED: Final = "The job would delete"
+"""Beginning of the reason of a job that skips its deletions."""
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +36,24 @@ class _Work:
     action: str
     request: dict[str, Any]
     speed: int = formats.SLOW
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """What a job finds in a bucket.
+
+    Attributes:
+        found: The documents by URI.
+        sidecars: By URI.
+        lists: The access control lists of documents in the file of prefixes.
+        skipped: Number of documents that are too large, or of an unsupported type.
+    """
+
+    selected: Selection
+    found: Mapping[str, Object]
+    sidecars: Mapping[str, Object]
+    lists: Mapping[str, AccessList]
+    skipped: int
 
 
 class Synchronisation:
@@ -96,30 +122,53 @@ class Synchronisation:
     def _submit_difference(self, job: Job) -> None:
         with self._database.read() as view:
             source = resources.find_data_source(view.connection, job.knowledge_base_id, job.data_source_id)
-        found, sidecars = self._scan(source)
+        scan = self._scan(source)
         with self._database.read() as view:
             known = {document.name: document for document in documents.page(view.connection, job.data_source_id)}
             under_way = submissions.unfinished(view.connection, job.data_source_id)
-        work, skipped = _difference(job.id, found, sidecars, known, under_way)
+            earlier = jobs.find(view.connection, job.data_source_id, job.id).failures
+        work, skipped = _changed(job.id, scan, known, under_way)
+        gone = [name for name in known if name not in scan.found and name not in under_way]
+        # A job that continues after a restart has indexed documents itself, and would see a smaller share.
+        protection = next((each for each in earlier if each.reason.startswith(_PROTECTED)), None)
+        protection = protection or _protection(source.deletion_threshold, gone, known)
+        if protection is None:
+            work += [_Work(name, submissions.DELETE, {"change": "gone"}) for name in gone]
         if not self._update(
             job,
             "IN_PROGRESS",
-            numberOfDocumentsScanned=len(found),
-            numberOfMetadataDocumentsScanned=len(sidecars),
-            numberOfDocumentsSkipped=skipped,
+            protection,
+            numberOfDocumentsScanned=len(scan.found) + scan.skipped,
+            numberOfMetadataDocumentsScanned=len(scan.sidecars),
+            numberOfDocumentsSkipped=skipped + scan.skipped,
         ):
             return
         for start in range(0, len(work), SUBMITTED_AT_ONCE):
             if self._closing.is_set() or not self._submit(job, work[start : start + SUBMITTED_AT_ONCE]):
                 return
 
-    def _scan(self, source: DataSource) -> tuple[dict[str, Object], dict[str, Object]]:
-        configuration = source.request["dataSourceConfiguration"]["s3Configuration"]
-        bucket = configuration["bucketArn"].rpartition(":")[2]
-        prefix = (configuration.get("inclusionPrefixes") or [""])[0]
-        objects = {entry.uri: entry for entry in self._objects.list(bucket, prefix) if not entry.uri.endswith("/")}
+    def _scan(self, source: DataSource) -> _Scan:
+        if source.connector is None:
+            selected = selection.of_bucket(source.request["dataSourceConfiguration"]["s3Configuration"])
+        else:
+            selected = selection.of_connector(source.connector["connectorParameters"])
+        listed = (self._objects.list(selected.bucket, prefix) for prefix in selected.listed_prefixes)
+        objects = {entry.uri: entry for entries in listed for entry in entries if not entry.uri.endswith("/")}
         sidecars = {uri: objects.pop(uri) for uri in [*objects] if uri.endswith(SIDECAR_SUFFIX)}
-        return objects, sidecars
+        included = {uri: entry for uri, entry in objects.items() if selected.includes(uri)}
+        found = {uri: entry for uri, entry in included.items() if not selected.skips(entry)}
+        lists: dict[str, AccessList] = {}
+        if selected.access_file is not None:
+            prefixes = self._lists_of_prefixes(selected.access_file)
+            of_documents = ((uri, access_control.of_prefixes(prefixes, uri)) for uri in found)
+            lists = {uri: acl for uri, acl in of_documents if acl is not None}
+        return _Scan(selected, found, sidecars, lists, len(included) - len(found))
+
+    def _lists_of_prefixes(self, uri: str) -> list[tuple[str, AccessList]]:
+        try:
+            return access_control.parse_prefixes(self._objects.read(uri, MAX_DOCUMENT_BYTES).data, uri)
+        except UnreadableDocument as error:
+            raise ListingFailed(str(error)) from None
 
     def _submit(self, job: Job, batch: Iterable[_Work]) -> bool:
         """Submit work, unless the job was stopped."""
@@ -145,14 +194,16 @@ class Synchronisation:
         self._ingestion.wake()
         return is_submitted
 
-    def _update(self, job: Job, status: str, **statistics: int) -> bool:
-        """Set the status and statistics, unless the job was stopped."""
+    def _update(self, job: Job, status: str, failure: Failure | None = None, **statistics: int) -> bool:
+        """Set the status and statistics, and add a reason, unless the job was stopped."""
 
         def update(change: Transaction) -> bool:
             if _stopped(change, job):
                 return False
             present = jobs.find(change.connection, job.data_source_id, job.id)
             counts = {**present.statistics, **statistics}
+            if failure is not None:
+                present = present.noted(failure)
             jobs.save(change, replace(present, status=status, statistics=counts, updated_at=self._clock()))
             return True
 
@@ -172,42 +223,52 @@ def _stopped(change: Transaction, job: Job) -> bool:
     return jobs.find(change.connection, job.data_source_id, job.id).status in ("STOPPING", "STOPPED")
 
 
-def _difference(
-    job_id: str,
-    found: Mapping[str, Object],
-    sidecars: Mapping[str, Object],
-    known: Mapping[str, Document],
-    under_way: Collection[str],
+def _changed(
+    job_id: str, scan: _Scan, known: Mapping[str, Document], under_way: Collection[str]
 ) -> tuple[list[_Work], int]:
     """Compare a bucket with the index.
 
     Returns:
-        The work to submit, and the number of skipped documents: unchanged ones, and those with an unfinished direct
+        The documents to ingest, and the number of skipped ones: unchanged ones, and those with an unfinished direct
         submission. Documents that this job submitted before a restart belong to neither.
     """
     work, skipped = [], 0
-    for uri, entry in found.items():
+    for uri, entry in scan.found.items():
         document = known.get(uri)
         if document is not None and document.job_id == job_id:
             continue
-        sidecar = sidecars.get(uri + SIDECAR_SUFFIX)
-        kind = None if uri in under_way else _kind_of_change(entry, sidecar, document)
+        sidecar, acl = scan.sidecars.get(scan.selected.sidecar_of(uri)), scan.lists.get(uri)
+        metadata_tag = access_control.tag(sidecar.tag if sidecar else None, acl)
+        kind = None if uri in under_way else _kind_of_change(entry, metadata_tag, document)
         if kind is None:
             skipped += 1
             continue
-        request = {"uri": uri, "change": kind}
+        request: dict[str, Any] = {"uri": uri, "change": kind}
         if sidecar is not None:
             request["metadataUri"] = sidecar.uri
+        if acl is not None:
+            request["acl"] = acl
         work.append(_Work(uri, submissions.INGEST, request, formats.speed(request, entry.size)))
-    gone = [name for name in known if name not in found and name not in under_way]
-    return work + [_Work(name, submissions.DELETE, {"change": "gone"}) for name in gone], skipped
+    return work, skipped
 
 
-def _kind_of_change(entry: Object, sidecar: Object | None, document: Document | None) -> str | None:
+def _protection(threshold: int | None, gone: Sequence[str], known: Mapping[str, Document]) -> Failure | None:
+    """Return why a job deletes nothing, if it would delete more than a share of the indexed documents."""
+    indexed = {name for name, document in known.items() if document.content_tag is not None}
+    deleted = len(indexed.intersection(gone))
+    if threshold is None or deleted * 100 <= threshold * len(indexed):
+        return None
+    return Failure(
+        f"{_PROTECTED} {deleted} of {len(indexed)} indexed documents, more than {threshold} %, and deletes none."
+        " Disable the deletionProtectionConfiguration of the data source, or raise its threshold."
+    )
+
+
+def _kind_of_change(entry: Object, metadata_tag: str | None, document: Document | None) -> str | None:
     if document is None or document.content_tag is None:
         return "new"
     if document.status == METADATA_UPDATE_FAILED and document.content_tag == entry.tag:
         return "metadata"
     if document.content_tag != entry.tag or document.status != "INDEXED":
         return "modified"
-    return "metadata" if document.metadata_tag != (sidecar.tag if sidecar else None) else None
+    return "metadata" if document.metadata_tag != metadata_tag else None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from local_bedrock.http.errors import NotFound
-from local_bedrock.ingestion.preparation import EMBEDDED_AT_ONCE, MetadataUpdateFailed, Preparation
+from local_bedrock.ingestion.preparation import EMBEDDED_AT_ONCE, MetadataUpdateFailed, NoAccessList, Preparation
 from local_bedrock.processes.embedding_processes import Embeddings
 from local_bedrock.reading.parsing import Parser
 from local_bedrock.reading.sources import ObjectStore
@@ -254,7 +254,9 @@ class Ingestion:
 
     def _finish(self, change: Transaction, submission: Submission, result: _Result) -> None:
         document, now = submission.document, self._clock()
-        if isinstance(result, UnreadableDocument):
+        if isinstance(result, NoAccessList):
+            documents.remove_documents(change, document)
+        elif isinstance(result, UnreadableDocument):
             status = METADATA_UPDATE_FAILED if isinstance(result, MetadataUpdateFailed) else FAILED
             documents.mark_failed(change, document, status, str(result), now)
         elif isinstance(result, Prepared):
@@ -272,7 +274,8 @@ class Ingestion:
 def _count(change: Transaction, submission: Submission, job_id: str, result: _Result) -> None:
     job = jobs.find(change.connection, submission.document.data_source_id, job_id)
     if isinstance(result, UnreadableDocument):
-        jobs.save(change, job.failed(Failure(str(result), submission.document.name)))
+        name = None if isinstance(result, NoAccessList) else submission.document.name
+        jobs.save(change, job.failed(Failure(str(result), name)))
     else:
         jobs.save(change, job.counted(_COUNTED_AS[submission.request["change"]]))
 

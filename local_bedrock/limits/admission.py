@@ -14,6 +14,7 @@ from local_bedrock.http.errors import InvalidRequest, QuotaExceeded, ServiceErro
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.store import jobs, resources, submissions
 from local_bedrock.store.database import Database
+from ragstack_common.settings.names import MANAGED
 
 THROTTLED: Final = {
     "bedrock-agent": "Rate exceeded",
@@ -64,20 +65,42 @@ class _Limit:
     """A quota of existing or unfinished work.
 
     Attributes:
-        quota: Its name.
-        counted: Returns the present number, given the members of the request.
+        counted: Returns the name of the quota and the present number, given the members of the request.
         message: With the placeholder ``limit``.
     """
 
-    quota: str
-    counted: Callable[[apsw.Connection, Mapping[str, Any]], int]
+    counted: Callable[[apsw.Connection, Mapping[str, Any]], tuple[str, int]]
     message: str
     error: type[ServiceError] = QuotaExceeded
 
 
+def _document_requests(connection: apsw.Connection, _members: Mapping[str, Any]) -> tuple[str, int]:
+    return "concurrent_document_requests", submissions.requests_under_way(connection)
+
+
+def _ingestion_jobs(connection: apsw.Connection, members: Mapping[str, Any]) -> tuple[str, int]:
+    base = resources.find_knowledge_base(connection, members["knowledgeBaseId"])
+    if base.is_managed:
+        return "concurrent_ingestion_jobs_per_managed", len(jobs.running(connection, base.id))
+    managed = {each.id for each in resources.knowledge_bases(connection) if each.is_managed}
+    running = [job for job in jobs.running(connection) if job.knowledge_base_id not in managed]
+    return "concurrent_ingestion_jobs", len(running)
+
+
+def _knowledge_bases(connection: apsw.Connection, members: Mapping[str, Any]) -> tuple[str, int]:
+    is_managed = members["knowledgeBaseConfiguration"]["type"] == MANAGED
+    count = sum(base.is_managed == is_managed for base in resources.knowledge_bases(connection))
+    return "managed_knowledge_bases" if is_managed else "knowledge_bases", count
+
+
+def _data_sources(connection: apsw.Connection, members: Mapping[str, Any]) -> tuple[str, int]:
+    base = resources.find_knowledge_base(connection, members["knowledgeBaseId"])
+    quota = "data_sources_per_managed" if base.is_managed else "data_sources_per_knowledge_base"
+    return quota, len(resources.data_sources(connection, base.id))
+
+
 _DOCUMENTS: Final = _Limit(
-    "concurrent_document_requests",
-    lambda connection, _members: submissions.requests_under_way(connection),
+    _document_requests,
     # The first sentence is reported by users, the second is ours.
     "The sum of concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests"
     " can't exceed ({limit:g}). Wait until some of their documents are in a final state, then retry your request.",
@@ -87,20 +110,15 @@ _LIMITS: Final = {
     "IngestKnowledgeBaseDocuments": _DOCUMENTS,
     "DeleteKnowledgeBaseDocuments": _DOCUMENTS,
     "StartIngestionJob": _Limit(
-        "concurrent_ingestion_jobs",
-        lambda connection, _members: len(jobs.running(connection)),
-        "The account has {limit:g} ingestion jobs running and may not have more."
+        _ingestion_jobs,
+        "There are {limit:g} ingestion jobs running and may not be more."
         " Wait for the end of one and retry your request.",
     ),
     "CreateKnowledgeBase": _Limit(
-        "knowledge_bases",
-        lambda connection, _members: len(resources.knowledge_bases(connection)),
-        "The account has {limit:g} knowledge bases and may not have more. Delete one first.",
+        _knowledge_bases, "The account has {limit:g} knowledge bases and may not have more. Delete one first."
     ),
     "CreateDataSource": _Limit(
-        "data_sources_per_knowledge_base",
-        lambda connection, members: len(resources.data_sources(connection, members["knowledgeBaseId"])),
-        "The knowledge base has {limit:g} data sources and may not have more. Delete one first.",
+        _data_sources, "The knowledge base has {limit:g} data sources and may not have more. Delete one first."
     ),
 }
 
@@ -144,29 +162,35 @@ class Admission:
         """
         quotas, limit = self._quotas, _LIMITS.get(operation.name)
         if quotas is not None:
-            _check_size(quotas, operation.name, members, body_bytes)
+            self._check_size(quotas, operation.name, members, body_bytes)
         if quotas is None or limit is None:
             yield
             return
         # Without the lock, two concurrent requests could both take the last place.
         with self._counting:
-            maximum = getattr(quotas, limit.quota)
             with self._database.read() as view:
-                if limit.counted(view.connection, members) >= maximum:
-                    raise limit.error(limit.message.format(limit=maximum))
+                quota, count = limit.counted(view.connection, members)
+            maximum = getattr(quotas, quota)
+            if count >= maximum:
+                raise limit.error(limit.message.format(limit=maximum))
             yield
 
-
-def _check_size(quotas: Quotas, operation: str, members: Mapping[str, Any], body_bytes: int) -> None:
-    if operation == "IngestKnowledgeBaseDocuments" and body_bytes > quotas.ingest_payload_bytes:
-        raise InvalidRequest(
-            f"The total payload of {body_bytes} bytes exceeds the {quotas.ingest_payload_bytes:g} bytes that an"
-            " IngestKnowledgeBaseDocuments request may have. Send fewer documents at once."
-        )
-    query = members.get("retrievalQuery") or members.get("input") or {}
-    characters = len(query.get("text", ""))
-    if characters > quotas.query_characters:
-        raise InvalidRequest(
-            f"The query has {characters} characters, and may have {quotas.query_characters:g}."
-            " Shorten it and retry your request."
-        )
+    def _check_size(self, quotas: Quotas, operation: str, members: Mapping[str, Any], body_bytes: int) -> None:
+        if operation == "IngestKnowledgeBaseDocuments" and body_bytes > quotas.ingest_payload_bytes:
+            raise InvalidRequest(
+                f"The total payload of {body_bytes} bytes exceeds the {quotas.ingest_payload_bytes:g} bytes that an"
+                " IngestKnowledgeBaseDocuments request may have. Send fewer documents at once."
+            )
+        query = members.get("retrievalQuery") or members.get("input") or {}
+        characters = len(query.get("text", ""))
+        if characters <= quotas.query_characters:
+            return
+        maximum = quotas.query_characters
+        if operation == "Retrieve":
+            with self._database.read() as view:
+                if resources.find_knowledge_base(view.connection, members["knowledgeBaseId"]).is_managed:
+                    maximum = quotas.query_characters_of_managed
+        if characters > maximum:
+            raise InvalidRequest(
+                f"The query has {characters} characters, and may have {maximum:g}. Shorten it and retry your request."
+            )

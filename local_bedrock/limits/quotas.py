@@ -1,7 +1,8 @@
 """Quotas: calls a second, concurrent work and sizes. The defaults are AWS's figures.
 
-Sources: [doc] is AWS General Reference, "Amazon Bedrock endpoints and quotas"; [reported] are reports by users of the
-service. AWS counts tokens, not calls, for the models of bedrock-runtime, so their operations have no quota here.
+Sources: [doc] is AWS General Reference, "Amazon Bedrock endpoints and quotas"; [managed] is Amazon Bedrock User Guide,
+kb-managed-quotas, for managed knowledge bases; [reported] are reports by users of the service. AWS counts tokens, not
+calls, for the models of bedrock-runtime, so their operations have no quota here.
 """
 
 import math
@@ -30,12 +31,17 @@ class Quotas:
     Attributes:
         concurrent_document_requests: Accepted calls of IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments
             with unfinished documents. [doc]
-        concurrent_ingestion_jobs: Concurrent ingestion jobs. The limit of one for each knowledge base always applies.
-            [doc]
+        concurrent_ingestion_jobs: Concurrent ingestion jobs of self-managed knowledge bases. The limit of one for each
+            knowledge base always applies. [doc]
+        concurrent_ingestion_jobs_per_managed: Those of one managed knowledge base; the limit of one for each data
+            source always applies. [managed]
         knowledge_bases: [doc]
+        managed_knowledge_bases: [managed]
         data_sources_per_knowledge_base: [reported]
+        data_sources_per_managed: [managed]
         ingest_payload_bytes: Body of one call of IngestKnowledgeBaseDocuments. [doc]
         query_characters: Query of Retrieve, RetrieveAndGenerate and RetrieveAndGenerateStream. [reported]
+        query_characters_of_managed: Query of Retrieve on a managed knowledge base. [managed]
     """
 
     # Calls a second, by operation. [doc]
@@ -63,10 +69,14 @@ class Quotas:
 
     concurrent_document_requests: Limit = 10
     concurrent_ingestion_jobs: Limit = 5
+    concurrent_ingestion_jobs_per_managed: Limit = 50
     knowledge_bases: Limit = 100
+    managed_knowledge_bases: Limit = 10_000
     data_sources_per_knowledge_base: Limit = 5
+    data_sources_per_managed: Limit = 200
     ingest_payload_bytes: Limit = 6 * 1024 * 1024
     query_characters: Limit = 1000
+    query_characters_of_managed: Limit = 10_000
 
     def __str__(self) -> str:
         """Describe the differences from AWS's quotas."""

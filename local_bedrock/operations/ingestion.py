@@ -15,12 +15,11 @@ from local_bedrock.operations.context import (
     Request,
     available_data_source,
     new_id,
-    refuse_unsupported,
     requested_data_source,
     required_member,
 )
 from local_bedrock.operations.paging import DEFAULT_PAGE, Listing
-from local_bedrock.reading import metadata
+from local_bedrock.reading import access_control, metadata
 from local_bedrock.store import documents, jobs, submissions
 from local_bedrock.store.database import Transaction
 from local_bedrock.store.documents import Document, DocumentKey
@@ -44,6 +43,7 @@ def ingest_documents(context: Context, request: Request) -> Answer:
     """Accept documents, which are ingested in the background."""
     with context.database.write() as change:
         source = available_data_source(change.connection, request)
+        _check_takes_documents(source)
         submitted = [_submitted(source, document) for document in request["documents"]]
         _check_different([document.name for document in submitted])
         _check_payload(submitted)
@@ -76,6 +76,7 @@ def delete_documents(context: Context, request: Request) -> Answer:
     """Accept deletions; unknown documents are NOT_FOUND."""
     with context.database.write() as change:
         source = available_data_source(change.connection, request)
+        _check_takes_documents(source)
         names = [_named(source, identifier) for identifier in request["documentIdentifiers"]]
         _check_different(names)
         delete = partial(_delete, context, change, source, names)
@@ -119,6 +120,14 @@ def _delete(context: Context, change: Transaction, source: DataSource, names: li
     return {"documentDetails": [_detail(change.connection, source, name) for name in names]}
 
 
+def _check_takes_documents(source: DataSource) -> None:
+    if source.connector is not None and source.type != "CUSTOM":
+        raise InvalidRequest(
+            f"It is not documented that the connector {source.type} takes documents directly: use StartIngestionJob, or"
+            " a data source with the connector CUSTOM"
+        )
+
+
 def _submitted(source: DataSource, document: Request) -> _Submitted:
     content = document["content"]
     _check_type(source, content["dataSourceType"])
@@ -149,18 +158,28 @@ def _custom_document(content: Request) -> _Submitted:
 def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
     if given is None:
         return {}
-    refuse_unsupported(given, "accessControlList")
+    if "accessControlList" in given and not source.has_access_control:
+        raise InvalidRequest(
+            "The data source has no access control: omit accessControlList, or set aclEnabled in the parameters of the"
+            " connector of a managed knowledge base"
+        )
     if given["type"] == "S3_LOCATION":
-        location = required_member(given, "Metadata of type S3_LOCATION", "s3Location", "inlineAttributes")
-        return {"metadataUri": location["uri"]}
+        what, others = "Metadata of type S3_LOCATION", ("inlineAttributes", "accessControlList")
+        return {"metadataUri": required_member(given, what, "s3Location", *others)["uri"]}
     if source.type == "S3":
         raise InvalidRequest("A document of an S3 data source takes its metadata from S3: use the type S3_LOCATION")
+    if "accessControlList" in given:
+        acl = {"acl": access_control.parse_inline(given["accessControlList"])}
+        if "inlineAttributes" not in given:
+            return acl
+    else:
+        acl = {}
     attributes = required_member(given, "Metadata of type IN_LINE_ATTRIBUTE", "inlineAttributes", "s3Location")
     try:
         metadata.parse_inline(attributes)
     except InvalidDocumentError as error:
         raise InvalidRequest(f"The inline attributes cannot be used: {error}") from None
-    return {"attributes": attributes}
+    return {"attributes": attributes, **acl}
 
 
 def _named(source: DataSource, identifier: Request) -> str:
@@ -271,7 +290,7 @@ def get_job(context: Context, request: Request) -> Answer:
     with context.database.read() as view:
         source = requested_data_source(view.connection, request)
         job = jobs.find(view.connection, source.id, request["ingestionJobId"])
-    return {"ingestionJob": _described_job(job)}
+    return {"ingestionJob": _described_job(source, job)}
 
 
 def list_jobs(context: Context, request: Request) -> Answer:
@@ -283,7 +302,7 @@ def list_jobs(context: Context, request: Request) -> Answer:
         source = requested_data_source(view.connection, request)
         found = _chosen(jobs.list_jobs(view.connection, source.id), request)
     more = listing.token(end) if len(found) > end else None
-    return {"ingestionJobSummaries": [_summary(job) for job in found[start:end]], "nextToken": more}
+    return {"ingestionJobSummaries": [_summary(source, job) for job in found[start:end]], "nextToken": more}
 
 
 def _chosen(found: Iterable[Job], request: Request) -> list[Job]:
@@ -304,11 +323,13 @@ def stop_job(context: Context, request: Request) -> Answer:
             job = replace(job, status="STOPPING", updated_at=context.clock())
             jobs.save(change, job)
             submissions.withdraw(change, job_id=job.id)
-    return {"ingestionJob": _described_job(job)}
+    return {"ingestionJob": _described_job(source, job)}
 
 
 def _start(context: Context, change: Transaction, source: DataSource, request: Request, started: list[Job]) -> Answer:
-    running = jobs.running(change.connection, source.knowledge_base_id)
+    # Managed knowledge bases run several jobs at once, one for each data source.
+    one_at_a_time = source.id if source.connector is not None else None
+    running = jobs.running(change.connection, source.knowledge_base_id, one_at_a_time)
     if running:
         raise Conflict(
             f"There is an ongoing ingestion job {running[0].id} on data source {running[0].data_source_id}."
@@ -326,11 +347,11 @@ def _start(context: Context, change: Transaction, source: DataSource, request: R
     )
     jobs.save(change, job)
     started.append(job)
-    return {"ingestionJob": _summary(job)}
+    return {"ingestionJob": _summary(source, job)}
 
 
-def _described_job(job: Job) -> Answer:
-    return {**_summary(job), "failureReasons": list(_reasons(job.failures))}
+def _described_job(source: DataSource, job: Job) -> Answer:
+    return {**_summary(source, job), "failureReasons": list(_reasons(job.failures))}
 
 
 def _reasons(failures: Sequence[Failure]) -> Iterator[str]:
@@ -360,7 +381,7 @@ def _batches(files: Sequence[str], characters: int) -> Iterator[list[str]]:
     yield batch
 
 
-def _summary(job: Job) -> Answer:
+def _summary(source: DataSource, job: Job) -> Answer:
     return {
         "knowledgeBaseId": job.knowledge_base_id,
         "dataSourceId": job.data_source_id,
@@ -370,4 +391,5 @@ def _summary(job: Job) -> Answer:
         "statistics": job.statistics,
         "startedAt": job.started_at,
         "updatedAt": job.updated_at,
+        "textReadyAt": job.updated_at if source.connector is not None and job.status == "COMPLETE" else None,
     }

@@ -9,7 +9,7 @@ from typing import Final
 import apsw
 
 from local_bedrock.http.errors import Conflict, InvalidRequest, NotFound, NoVectorResource, QuotaExceeded
-from local_bedrock.operations import vector_buckets
+from local_bedrock.operations import managed, vector_buckets
 from local_bedrock.operations.context import (
     Answer,
     Context,
@@ -22,11 +22,12 @@ from local_bedrock.operations.context import (
     required_member,
 )
 from local_bedrock.operations.paging import Listing
-from local_bedrock.store import jobs, resources, vector_indexes
+from local_bedrock.store import documents, jobs, resources, vector_indexes
 from local_bedrock.store.database import Transaction
 from local_bedrock.store.resources import DataSource, StoredKnowledgeBase, once
 from local_bedrock.store.vector_indexes import Index
 from ragstack_common.core.uris import resource_id
+from ragstack_common.settings.names import MANAGED
 
 _STORES: Final = {
     "OPENSEARCH_SERVERLESS": "opensearchServerlessConfiguration",
@@ -36,7 +37,7 @@ _STORES: Final = {
 
 def create_knowledge_base(context: Context, request: Request) -> Answer:
     """Create a knowledge base; it becomes ACTIVE at once, or after the creation time of the pace."""
-    _check_knowledge_base(request)
+    request = _checked_knowledge_base(request)
     with context.database.write() as change:
         create = partial(_create_knowledge_base, context, change, request)
         answer = once(change, "CreateKnowledgeBase", "", request, context.clock(), create)
@@ -60,7 +61,7 @@ def list_knowledge_bases(context: Context, request: Request) -> Answer:
 
 
 def update_knowledge_base(context: Context, request: Request) -> Answer:
-    """Change name, description and role; omitted fields are removed."""
+    """Change name, description, role and metadata fields; an omitted description is removed."""
     knowledge_base_id = request["knowledgeBaseId"]
     with context.database.write() as change:
         base = resources.find_knowledge_base(change.connection, knowledge_base_id)
@@ -70,7 +71,8 @@ def update_knowledge_base(context: Context, request: Request) -> Answer:
         if resources.knowledge_base_named(change.connection, request["name"]) not in (None, base.id):
             raise Conflict(f"KnowledgeBase with name {request['name']} already exists.")
         kept = {name: value for name, value in base.request.items() if name not in ("name", "description", "roleArn")}
-        given = {name: request[name] for name in ("name", "description", "roleArn") if name in request}
+        changed = ("name", "description", "roleArn", "metadataConfigurations")
+        given = {name: request[name] for name in changed if name in request}
         base = replace(base, name=request["name"], request={**kept, **given}, updated_at=context.clock())
         resources.update(change, base)
     return {"knowledgeBase": {**_described_base(base), "status": "UPDATING"}}
@@ -90,27 +92,40 @@ def delete_knowledge_base(context: Context, request: Request) -> Answer:
 
 
 def _check_knowledge_base_unchanged(base: StoredKnowledgeBase, request: Request) -> None:
+    if base.is_managed and request["knowledgeBaseConfiguration"]["type"] == MANAGED:
+        request = {**request, "knowledgeBaseConfiguration": managed.knowledge_base_configuration(request)}
     for name in ("knowledgeBaseConfiguration", "storageConfiguration"):
         if request.get(name) != base.request.get(name):
             raise InvalidRequest(
                 f"The {name} of a knowledge base cannot be changed: send it as GetKnowledgeBase returns it"
             )
-    if "metadataConfigurations" in request:
+    if "metadataConfigurations" in request and not base.is_managed:
         raise InvalidRequest("metadataConfigurations are for MANAGED knowledge bases: omit them")
+    names = [field["name"] for field in request.get("metadataConfigurations", ())]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidRequest(f"The metadata field {twice[0]} occurs more than once in metadataConfigurations")
 
 
-def _check_knowledge_base(request: Request) -> None:
+def _checked_knowledge_base(request: Request) -> Request:
+    """Check a request for a knowledge base, and return it with the defaults of its configuration."""
     _check_tags(request.get("tags", {}))
     configuration = request["knowledgeBaseConfiguration"]
+    if configuration["type"] == MANAGED:
+        return {**request, "knowledgeBaseConfiguration": managed.knowledge_base_configuration(request)}
     if configuration["type"] != "VECTOR":
-        raise InvalidRequest(f"The local Bedrock supports knowledge bases of type VECTOR, not {configuration['type']}")
-    required_member(configuration, "A knowledge base of type VECTOR", "vectorKnowledgeBaseConfiguration")
-    storage = required_member(request, "A knowledge base of type VECTOR", "storageConfiguration")
+        raise InvalidRequest(
+            f"The local Bedrock supports knowledge bases of type VECTOR and MANAGED, not {configuration['type']}"
+        )
+    what = "A knowledge base of type VECTOR"
+    member = "vectorKnowledgeBaseConfiguration"
+    required_member(configuration, what, member, *sorted(set(configuration) - {"type", member}))
+    storage = required_member(request, what, "storageConfiguration")
     if storage["type"] not in _STORES:
         raise InvalidRequest(f"The local Bedrock supports {' and '.join(_STORES)}, not {storage['type']}")
     needed = _STORES[storage["type"]]
     others = sorted(set(storage) - {"type", needed})
     required_member(storage, f"A storageConfiguration of type {storage['type']}", needed, *others)
+    return request
 
 
 def _create_knowledge_base(context: Context, change: Transaction, request: Request) -> Answer:
@@ -121,7 +136,7 @@ def _create_knowledge_base(context: Context, change: Transaction, request: Reque
         id=new_id(),
         name=request["name"],
         status=resources.CREATING if seconds else resources.ACTIVE,
-        search=request["storageConfiguration"]["type"],
+        search=request["storageConfiguration"]["type"] if "storageConfiguration" in request else MANAGED,
         embedding=context.embedding.name,
         dimension=context.embedding.dimension,
         request={name: value for name, value in request.items() if name not in ("clientToken", "tags")},
@@ -146,7 +161,7 @@ def _index(connection: apsw.Connection, request: Request) -> Index | None:
     Raises:
         InvalidRequest: The index doesn't exist, does not fit the model, or is in use.
     """
-    storage = request["storageConfiguration"].get("s3VectorsConfiguration")
+    storage = request.get("storageConfiguration", {}).get("s3VectorsConfiguration")
     if storage is None:
         return None
     arn = storage.get("indexArn") or f"{storage.get('vectorBucketArn')}/index/{storage.get('indexName')}"
@@ -187,11 +202,12 @@ def _summary(described: Answer) -> Answer:
 
 
 def create_data_source(context: Context, request: Request) -> Answer:
-    """Create a data source; it is AVAILABLE at once."""
-    _check_data_source(request)
+    """Create a data source; a connector becomes AVAILABLE at once too, or after the creation time of the pace."""
     with context.database.write() as change:
         create = partial(_create_data_source, context, change, request)
-        return once(change, "CreateDataSource", request["knowledgeBaseId"], request, context.clock(), create)
+        answer = once(change, "CreateDataSource", request["knowledgeBaseId"], request, context.clock(), create)
+    context.ingestion.wake()
+    return answer
 
 
 def get_data_source(context: Context, request: Request) -> Answer:
@@ -212,9 +228,10 @@ def list_data_sources(context: Context, request: Request) -> Answer:
 
 def update_data_source(context: Context, request: Request) -> Answer:
     """Change a data source; omitted fields are removed."""
-    _check_data_source(request)
     with context.database.write() as change:
         source = available_data_source(change.connection, request)
+        base = resources.find_knowledge_base(change.connection, source.knowledge_base_id)
+        request = _checked_data_source(base, request)
         _check_data_source_unchanged(source, request)
         if jobs.running(change.connection, source.knowledge_base_id, source.id):
             raise Conflict(f"Data source {source.id} has an ongoing ingestion job: wait for its end")
@@ -222,6 +239,10 @@ def update_data_source(context: Context, request: Request) -> Answer:
         if named not in (None, source.id):
             raise Conflict(f"DataSource with name {request['name']} already exists.")
         source = replace(source, name=request["name"], request=dict(request), updated_at=context.clock())
+        if base.is_managed:
+            if failure := managed.connector_failure(source):
+                raise InvalidRequest(failure)
+            documents.set_access_control(change, source.id, enabled=source.has_access_control)
         resources.update(change, source)
     return {"dataSource": _described_source(source)}
 
@@ -238,9 +259,15 @@ def delete_data_source(context: Context, request: Request) -> Answer:
     return {"knowledgeBaseId": source.knowledge_base_id, "dataSourceId": source.id, "status": resources.DELETING}
 
 
-def _check_data_source(request: Request) -> None:
+def _checked_data_source(base: StoredKnowledgeBase, request: Request) -> Request:
+    """Check a request for a data source, and return it with the defaults of its connector."""
+    _check_chunking(request.get("vectorIngestionConfiguration", {}).get("chunkingConfiguration"))
+    if base.is_managed:
+        return managed.data_source_request(base, request)
     configuration = request["dataSourceConfiguration"]
     kind = configuration["type"]
+    if kind == "MANAGED_KNOWLEDGE_BASE_CONNECTOR":
+        raise InvalidRequest(f"A data source of type {kind} needs a knowledge base of type MANAGED: use S3 or CUSTOM")
     if kind not in ("S3", "CUSTOM"):
         raise InvalidRequest(f"The local Bedrock supports data sources of type S3 and CUSTOM, not {kind}")
     needed = "s3Configuration" if kind == "S3" else "type"
@@ -250,11 +277,13 @@ def _check_data_source(request: Request) -> None:
     refuse_unsupported(
         ingestion, "customTransformationConfiguration", "parsingConfiguration", "contextEnrichmentConfiguration"
     )
-    _check_chunking(ingestion.get("chunkingConfiguration"))
+    return request
 
 
 def _check_data_source_unchanged(source: DataSource, request: Request) -> None:
-    if request["dataSourceConfiguration"]["type"] != source.type:
+    if source.connector is not None:
+        managed.check_connector_unchanged(source, request)
+    elif request["dataSourceConfiguration"]["type"] != source.type:
         raise InvalidRequest(f"The type of a data source cannot be changed: it is {source.type}")
     before, after = (
         given.get("vectorIngestionConfiguration", {}).get("chunkingConfiguration")
@@ -269,9 +298,10 @@ def _check_data_source_unchanged(source: DataSource, request: Request) -> None:
 
 def _create_data_source(context: Context, change: Transaction, request: Request) -> Answer:
     base = active_knowledge_base(change.connection, request["knowledgeBaseId"])
+    request = _checked_data_source(base, request)
     if resources.data_source_named(change.connection, base.id, request["name"]):
         raise Conflict(f"DataSource with name {request['name']} already exists.")
-    now = context.clock()
+    now, seconds = context.clock(), context.options.pace.creation_seconds
     source = DataSource(
         id=new_id(),
         knowledge_base_id=base.id,
@@ -281,17 +311,23 @@ def _create_data_source(context: Context, change: Transaction, request: Request)
         created_at=now,
         updated_at=now,
     )
+    if base.is_managed:
+        failure = managed.connector_failure(source)
+        status = resources.CREATING if seconds else resources.FAILED if failure else resources.AVAILABLE
+        source = replace(source, status=status, failure=failure, due_at=now + seconds if seconds else None)
     resources.add_data_source(change, source)
-    return {"dataSource": _described_source(source)}
+    return {"dataSource": {**_described_source(source), **({"status": resources.CREATING} if base.is_managed else {})}}
 
 
 def _described_source(source: DataSource) -> Answer:
     return {
         "dataDeletionPolicy": "DELETE",
         **source.request,
+        "dataSourceConfiguration": managed.described_configuration(source),
         "knowledgeBaseId": source.knowledge_base_id,
         "dataSourceId": source.id,
         "status": source.status,
+        "failureReasons": [source.failure] if source.status == resources.FAILED else None,
         "createdAt": source.created_at,
         "updatedAt": source.updated_at,
     }

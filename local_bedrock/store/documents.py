@@ -11,7 +11,8 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock.reading.metadata import AttributeValue
+from local_bedrock.reading.access_control import NOBODY, AccessList
+from local_bedrock.reading.metadata import MANAGED_PAGE, AttributeValue
 from local_bedrock.store.database import Transaction, insert, select
 from local_bedrock.store.postings import build_segments, counted
 from ragstack_common.filters.tree import kind_of
@@ -42,7 +43,7 @@ class Document(DocumentKey):
     Attributes:
         generation: Number of its submissions; only the newest may finish.
         content_tag: ETag of the indexed content; None before the first.
-        metadata_tag: ETag of the indexed sidecar.
+        metadata_tag: ETag of the indexed sidecar, as :func:`local_bedrock.reading.access_control.tag` returns it.
         updated_at: Seconds since 1970.
         job_id: The ingestion job that submitted it last; None if it was submitted directly.
     """
@@ -122,8 +123,9 @@ class Prepared:
         embedding: Name of the embedding of the vectors.
         vectors: One row for each chunk.
         content_tag: ETag of the content.
-        metadata_tag: ETag of the sidecar; None without one.
+        metadata_tag: As in :class:`Document`; None without a sidecar.
         records: The own attributes of each record in the document.
+        acl: Its access control list; None if its data source has none.
     """
 
     chunks: Sequence[IndexedChunk]
@@ -134,6 +136,7 @@ class Prepared:
     metadata_tag: str | None = None
     parents: Sequence[ParentChunk] = ()
     records: Sequence[Mapping[str, AttributeValue]] = ()
+    acl: AccessList | None = None
 
 
 def index_document(change: Transaction, document: Document, prepared: Prepared, now: float) -> None:
@@ -156,8 +159,15 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
     add_attributes(connection, document.id, prepared.attributes)
     connection.execute(
         "UPDATE document SET status = 'INDEXED', reason = NULL, content_tag = ?, metadata_tag = ?, attributes = ?,"
-        " updated_at = ? WHERE id = ?",
-        (prepared.content_tag, prepared.metadata_tag, json.dumps(dict(prepared.attributes)), now, document.id),
+        " acl = ?, updated_at = ? WHERE id = ?",
+        (
+            prepared.content_tag,
+            prepared.metadata_tag,
+            json.dumps(dict(prepared.attributes)),
+            None if prepared.acl is None else json.dumps(prepared.acl),
+            now,
+            document.id,
+        ),
     )
     connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
     # Search the stored float16 values, so that a restart changes no score.
@@ -175,6 +185,14 @@ def mark_failed(change: Transaction, document: Document, status: str, reason: st
         (status, reason, now, document.id),
     )
     change.connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
+
+
+def set_access_control(change: Transaction, data_source_id: str, *, enabled: bool) -> None:
+    """Hide the documents without an access control list from everybody, or show all to everybody."""
+    change.connection.execute(
+        "UPDATE document SET acl = iif(?, coalesce(acl, ?), NULL) WHERE data_source_id = ?",
+        (enabled, json.dumps(NOBODY), data_source_id),
+    )
 
 
 def remove_documents(change: Transaction, *gone: Document) -> None:
@@ -239,14 +257,19 @@ def _remove_content(connection: apsw.Connection, document: Document) -> list[int
     return holders if chunks else []
 
 
-def chunk_metadata(attributes: str, position: str | None, public_id: str, page: int | None) -> dict[str, Any]:
-    """Return what the metadata of a result says, from the columns of a chunk and of its document or record."""
-    metadata = {
-        **json.loads(attributes),
-        **json.loads(position or "{}"),
-        f"{RESERVED_PREFIX}chunk-id": public_id,
-    }
-    return metadata if page is None else {**metadata, PAGE_KEY: page}
+def chunk_metadata(
+    attributes: str, position: str | None, public_id: str, page: int | None, *, is_managed: bool = False
+) -> dict[str, Any]:
+    """Return what the metadata of a result says, from the columns of a chunk and of its document or record.
+
+    The results of managed knowledge bases have other keys, and no id of the chunk.
+    """
+    metadata = {**json.loads(attributes), **json.loads(position or "{}")}
+    if not is_managed:
+        metadata[f"{RESERVED_PREFIX}chunk-id"] = public_id
+    if page is not None:
+        metadata[MANAGED_PAGE if is_managed else PAGE_KEY] = page
+    return metadata
 
 
 def _public_id(document: Document, ordinal: str, text: str) -> str:

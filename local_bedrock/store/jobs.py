@@ -51,8 +51,13 @@ class Job:
 
     def failed(self, failure: Failure) -> "Job":
         """Return the job with one more failed document."""
-        failures = (*self.failures, failure) if len(self.failures) < MAX_FAILURES else self.failures
-        return replace(self.counted("numberOfDocumentsFailed"), failures=failures)
+        return self.counted("numberOfDocumentsFailed").noted(failure)
+
+    def noted(self, failure: Failure) -> "Job":
+        """Return the job with a reason, unless it has it already."""
+        if failure in self.failures or len(self.failures) == MAX_FAILURES:
+            return self
+        return replace(self, failures=(*self.failures, failure))
 
 
 def save(change: Transaction, job: Job) -> None:

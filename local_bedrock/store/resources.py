@@ -10,11 +10,19 @@ import apsw
 
 from local_bedrock.http.errors import InvalidRequest, NotFound
 from local_bedrock.store.database import Transaction, insert, select
+from ragstack_common.settings.names import MANAGED
 
 CREATING: Final = "CREATING"
 ACTIVE: Final = "ACTIVE"
 AVAILABLE: Final = "AVAILABLE"
+FAILED: Final = "FAILED"
 DELETING: Final = "DELETING"
+
+CONNECTOR: Final = "managedKnowledgeBaseConnectorConfiguration"
+"""The member of a ``dataSourceConfiguration`` for sources of managed knowledge bases."""
+
+DEFAULT_DELETION_THRESHOLD: Final = 15
+"""Source: Amazon Bedrock User Guide, kb-managed-connect-ds."""
 
 KNOWLEDGE_BASE_ARN: Final = "arn:aws:bedrock:us-east-1:000000000000:knowledge-base/{}"
 
@@ -24,7 +32,7 @@ class StoredKnowledgeBase:
     """One knowledge base; times are seconds since 1970.
 
     Attributes:
-        search: Type of the vector store, such as S3_VECTORS.
+        search: Type of the vector store, such as S3_VECTORS; MANAGED if it belongs to the service.
         request: The request that created it, with later updates.
         due_at: When it becomes ACTIVE or may be deleted; None if neither is pending.
     """
@@ -45,10 +53,26 @@ class StoredKnowledgeBase:
         """Its name in tags."""
         return KNOWLEDGE_BASE_ARN.format(self.id)
 
+    @property
+    def is_managed(self) -> bool:
+        """Whether it is of type MANAGED."""
+        return self.search == MANAGED
+
+    @property
+    def embedding_model(self) -> str:
+        """ARN of its embedding model on AWS; empty if the service chooses one."""
+        configuration = self.request["knowledgeBaseConfiguration"]
+        name = "managedKnowledgeBaseConfiguration" if self.is_managed else "vectorKnowledgeBaseConfiguration"
+        return str(configuration[name].get("embeddingModelArn", ""))
+
 
 @dataclass(frozen=True)
 class DataSource:
-    """One data source; attributes as in :class:`StoredKnowledgeBase`."""
+    """One data source; attributes as in :class:`StoredKnowledgeBase`, and one of its own.
+
+    Attributes:
+        failure: Why it becomes FAILED instead of AVAILABLE.
+    """
 
     id: str
     knowledge_base_id: str
@@ -58,11 +82,35 @@ class DataSource:
     created_at: float
     updated_at: float
     due_at: float | None = None
+    failure: str | None = None
+
+    @property
+    def connector(self) -> Mapping[str, Any] | None:
+        """The configuration of its connector, if its knowledge base is MANAGED."""
+        found: Mapping[str, Any] | None = self.request["dataSourceConfiguration"].get(CONNECTOR)
+        return found
 
     @property
     def type(self) -> str:
         """S3 or CUSTOM."""
+        if self.connector is not None:
+            return str(self.connector["connectorParameters"]["type"])
         return str(self.request["dataSourceConfiguration"]["type"])
+
+    @property
+    def has_access_control(self) -> bool:
+        """Whether searches see its documents only as users whom their access control lists allow."""
+        return self.connector is not None and bool(self.connector["connectorParameters"]["aclEnabled"])
+
+    @property
+    def deletion_threshold(self) -> int | None:
+        """Percentage of its documents that one job may delete; None for all."""
+        if self.connector is None:
+            return None
+        protection = self.connector.get("deletionProtectionConfiguration", {"deletionProtectionStatus": "ENABLED"})
+        if protection["deletionProtectionStatus"] == "DISABLED":
+            return None
+        return int(protection.get("deletionProtectionThreshold", DEFAULT_DELETION_THRESHOLD))
 
 
 def add_knowledge_base(change: Transaction, knowledge_base: StoredKnowledgeBase) -> None:
@@ -151,11 +199,12 @@ def mark_deleting(change: Transaction, table: str, resource_id: str, now: float,
 
 
 def activate_due(change: Transaction, now: float) -> None:
-    """Set the knowledge bases ACTIVE whose creation is due."""
-    change.connection.execute(
-        "UPDATE knowledge_base SET status = ?, due_at = NULL, updated_at = ? WHERE status = ? AND due_at <= ?",
-        (ACTIVE, now, CREATING, now),
-    )
+    """Set the knowledge bases ACTIVE and the data sources AVAILABLE or FAILED whose creation is due."""
+    for table, status in (("knowledge_base", "?1"), ("data_source", "iif(failure IS NULL, ?1, ?2)")):
+        change.connection.execute(
+            f"UPDATE {table} SET status = {status}, due_at = NULL, updated_at = ?4 WHERE status = ?3 AND due_at <= ?4",  # noqa: S608
+            (ACTIVE if table == "knowledge_base" else AVAILABLE, FAILED, CREATING, now),
+        )
 
 
 def next_due(connection: apsw.Connection, now: float) -> float | None:

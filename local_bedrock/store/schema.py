@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 19
+VERSION: Final = 20
 """Version of the tables, of the words in them and of what is read of files (PRAGMA user_version).
 
 Increase it with every change of one of them: documents are then read again.
@@ -16,7 +16,7 @@ CREATE TABLE knowledge_base (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     status TEXT NOT NULL,
-    search TEXT NOT NULL,                -- type of the vector store
+    search TEXT NOT NULL,                -- type of the vector store, or MANAGED
     embedding TEXT NOT NULL,
     dimension INTEGER NOT NULL,
     request TEXT NOT NULL,               -- JSON, as created
@@ -34,6 +34,7 @@ CREATE TABLE data_source (
     created_at REAL NOT NULL,
     updated_at REAL NOT NULL,
     due_at REAL,
+    failure TEXT,                        -- why it becomes FAILED instead of AVAILABLE
     UNIQUE (knowledge_base_id, name)
 );
 
@@ -66,6 +67,7 @@ CREATE TABLE document (
     content_tag TEXT,                    -- ETag of what is indexed
     metadata_tag TEXT,                   -- ETag of the sidecar of what is indexed
     attributes TEXT NOT NULL DEFAULT '{}',
+    acl TEXT,                            -- JSON, as in reading/access_control.py; null if its source has none
     updated_at REAL NOT NULL,
     job_id TEXT,                         -- the job that submitted it last
     UNIQUE (data_source_id, name)

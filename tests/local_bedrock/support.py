@@ -18,6 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from local_bedrock import server
+from local_bedrock.creation import await_active
 from local_bedrock.service import Service
 from ragstack_common.ingestion.requests import text_document
 from tests.support.waiting import eventually
@@ -108,6 +109,20 @@ class Bedrock:
         answer = self.agent.create_knowledge_base(**knowledge_base_request(name, storage))
         return str(answer["knowledgeBase"]["knowledgeBaseId"])
 
+    def managed_base(self, name: str, **managed: Any) -> str:
+        """An ACTIVE knowledge base of type MANAGED, whose name begins so."""
+        answer = self.agent.create_knowledge_base(**managed_request(f"{name}-{next(_numbers)}", **managed))
+        identifier = str(answer["knowledgeBase"]["knowledgeBaseId"])
+        await_active(self.agent, identifier)
+        return identifier
+
+    def connector(self, knowledge_base_id: str, kind: str, name: str = "", **parameters: Any) -> "Source":
+        """An AVAILABLE data source of a managed knowledge base with the connector S3 or CUSTOM."""
+        configuration = connector_configuration(kind, **parameters)
+        source = self._source(knowledge_base_id, name or kind.lower(), configuration, {})
+        eventually(lambda: self.agent.get_data_source(**source.ids)["dataSource"]["status"] == "AVAILABLE")
+        return source
+
     def s3_source(self, knowledge_base_id: str, bucket: str, name: str = "s3", **more: Any) -> "Source":
         configuration = {"type": "S3", "s3Configuration": {"bucketArn": f"arn:aws:s3:::{bucket}"}}
         configuration["s3Configuration"].update(more.pop("s3", {}))  # type: ignore[attr-defined]
@@ -196,6 +211,22 @@ def knowledge_base_request(name: str, storage: Mapping[str, Any] = OPENSEARCH) -
             "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": MODEL},
         },
         "storageConfiguration": storage,
+    }
+
+
+def managed_request(name: str, **managed: Any) -> dict[str, Any]:
+    configuration = {"type": "MANAGED", "managedKnowledgeBaseConfiguration": managed}
+    return {"name": name, "roleArn": ROLE, "knowledgeBaseConfiguration": configuration}
+
+
+def connector_configuration(kind: str, *, connector: Any = (), **parameters: Any) -> dict[str, Any]:
+    """A ``dataSourceConfiguration``; *connector* has members beside the parameters."""
+    return {
+        "type": "MANAGED_KNOWLEDGE_BASE_CONNECTOR",
+        "managedKnowledgeBaseConnectorConfiguration": {
+            **dict(connector),
+            "connectorParameters": {"type": kind, "version": "1", **parameters},
+        },
     }
 
 

@@ -42,7 +42,7 @@ def test_a_name_is_used_once(bedrock: Bedrock) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"knowledgeBaseConfiguration": {"type": "SQL"}}, "type VECTOR, not SQL"),
+        ({"knowledgeBaseConfiguration": {"type": "SQL"}}, "type VECTOR and MANAGED, not SQL"),
         ({"knowledgeBaseConfiguration": {"type": "VECTOR"}}, "needs vectorKnowledgeBaseConfiguration"),
         ({"storageConfiguration": {"type": "PINECONE"}}, "not PINECONE"),
         ({"storageConfiguration": {"type": "S3_VECTORS"}}, "needs s3VectorsConfiguration"),
