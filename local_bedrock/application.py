@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from local_bedrock.http import connections, wire
+from local_bedrock.http import connections, downloads, wire
 from local_bedrock.http.errors import AccessDenied, Conflict, InvalidRequest, ServiceError, TooLarge, Unavailable
 from local_bedrock.http.event_stream import Messages
 from local_bedrock.http.guard import Receive, Scope, Send
@@ -27,7 +27,13 @@ ADMIN_PREFIX: Final = "/_ragstack/"
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 """Above the limits of the models, such as 30 MB of documents to Converse and 32 million characters to Rerank."""
 
-GENERATING: Final = ("Converse", "ConverseStream", "RetrieveAndGenerate", "RetrieveAndGenerateStream")
+GENERATING: Final = (
+    "AgenticRetrieveStream",
+    "Converse",
+    "ConverseStream",
+    "RetrieveAndGenerate",
+    "RetrieveAndGenerateStream",
+)
 
 
 class Application:
@@ -49,7 +55,7 @@ class Application:
         self._errors: defaultdict[str, Counter[str]] = defaultdict(Counter)
         # Separate threads wait for the next piece of an answer, so that a slow model doesn't delay searches.
         self._generating = CapacityLimiter(256)
-        routes = [Route("/health", self._health)]
+        routes = [Route("/health", self._health), Route(downloads.PREFIX + "{token}", self._download)]
         if options.admin:
             routes += [
                 Route(ADMIN_PREFIX + "faults", self._list_faults),
@@ -74,6 +80,9 @@ class Application:
                 "reembedding": None if progress is None else asdict(progress),
             }
         )
+
+    async def _download(self, request: Request) -> Response:
+        return await to_thread.run_sync(self._service.downloads.response, request.path_params["token"])
 
     async def _list_faults(self, _request: Request) -> Response:
         rules = [{**asdict(rule), "happened": happened} for rule, happened in self._faults.rules()]

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import apsw
@@ -11,16 +11,20 @@ from botocore.model import OperationModel
 
 from local_bedrock.answering import Answering
 from local_bedrock.http import validation, wire
+from local_bedrock.http.downloads import Downloads
 from local_bedrock.http.errors import DependencyFailed, InvalidRequest, NotSupported, ServiceError
 from local_bedrock.ingestion.reembedding import Reembedding
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.limits.admission import Admission
 from local_bedrock.operations import (
+    agentic,
     converse,
+    document_content,
     generate,
     ingestion,
     invoke_model,
+    rerank,
     resources,
     retrieval,
     vector_buckets,
@@ -64,7 +68,11 @@ OPERATIONS: Final[dict[str, Callable[[Context, Request], Answer]]] = {
     "Retrieve": retrieval.retrieve,
     "RetrieveAndGenerate": generate.retrieve_and_generate,
     "RetrieveAndGenerateStream": generate.retrieve_and_generate_stream,
-    "Rerank": retrieval.rerank,
+    "AgenticRetrieveStream": agentic.agentic_retrieve_stream,
+    "GetDocumentContent": document_content.get_document_content,
+    "CheckIngestedDocumentAcl": document_content.check_ingested_document_acl,
+    "GetIngestedDocumentAcl": document_content.get_ingested_document_acl,
+    "Rerank": rerank.rerank,
     "Converse": converse.converse,
     "ConverseStream": converse.converse_stream,
     "InvokeModel": invoke_model.invoke_model,
@@ -135,6 +143,7 @@ class Service:
     ) -> None:
         chosen = embedding_processes.load(model_cache.chosen(options.embedding), options.data_dir)
         self.answering = Answering.from_options(options, clock)
+        self.downloads = Downloads(clock)
         self._router = wire.router()
         self._database = Database(options.data_dir, replaces_index=options.replace_index)
         try:
@@ -162,6 +171,7 @@ class Service:
             self.answering,
             clock,
             Snapshots(clock),
+            self.downloads,
         )
         self._admission = Admission(options.quotas, self._database, monotonic)
 
@@ -197,7 +207,8 @@ class Service:
             members = wire.read_input(operation, call.labels, request)
             validation.check(operation.input_shape, members)
             with self._admission.admitted(operation, members, len(request.body)):
-                return wire.write_output(operation, act(self._context, members))
+                context = replace(self._context, origin=f"http://{request.headers.get('host', '')}")
+                return wire.write_output(operation, act(context, members))
         except ServiceError as error:
             return wire.write_error(error, operation)
         except EmbeddingError as error:

@@ -19,6 +19,7 @@ from local_bedrock.reading.sources import Content, ObjectStore, ObjectTooLarge
 from local_bedrock.store import resources
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import Document, IndexedChunk, ParentChunk, Prepared, indexed_text
+from local_bedrock.store.originals import Original
 from local_bedrock.store.resources import DataSource, StoredKnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common.core.artefacts import document_of
@@ -109,6 +110,7 @@ class Preparation:
             parents,
             [row.attributes for row in rows or ()],
             acl,
+            Original.of(submission.request, submission.content) if base.is_managed else None,
         )
 
     def finished(self, drafts: Sequence[Prepared]) -> list[Prepared]:

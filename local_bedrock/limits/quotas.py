@@ -65,6 +65,7 @@ class Quotas:
     retrieve_per_second: Limit = 20.0
     retrieve_and_generate_per_second: Limit = 20.0
     retrieve_and_generate_stream_per_second: Limit = 20.0
+    agentic_retrieve_stream_per_second: Limit = 1.0  # 60 a minute [managed]
     rerank_per_second: Limit = 10.0
 
     concurrent_document_requests: Limit = 10

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from local_bedrock.answering import Answering
+from local_bedrock.http.downloads import Downloads
 from local_bedrock.http.errors import InvalidRequest
 from local_bedrock.ingestion.synchronisation import Synchronisation
 from local_bedrock.ingestion.workers import Ingestion
@@ -37,6 +38,8 @@ class Context:
     Attributes:
         clock: Seconds since 1970.
         snapshots: Results of requests with further pages.
+        downloads: Contents behind URLs.
+        origin: The scheme and the host by which the client addresses this server.
     """
 
     options: Options
@@ -48,6 +51,8 @@ class Context:
     answering: Answering
     clock: Callable[[], float]
     snapshots: Snapshots
+    downloads: Downloads
+    origin: str = ""
 
     @property
     def embedding(self) -> Embedding:

@@ -10,8 +10,15 @@ from typing import Any, Final
 from local_bedrock.answering import numbered_passage
 from local_bedrock.http.errors import DependencyFailed, InvalidRequest
 from local_bedrock.http.wire import HeadedAnswer
-from local_bedrock.operations.context import Answer, Context, Request, refuse_unsupported, required_member
-from local_bedrock.operations.retrieval import results, vector_search_configuration
+from local_bedrock.operations.context import (
+    Answer,
+    Context,
+    Request,
+    active_knowledge_base,
+    refuse_unsupported,
+    required_member,
+)
+from local_bedrock.operations.retrieval import Query, search
 from ragstack_common.answers.models.protocol import ModelMessage, ModelRequest, ModelText
 from ragstack_common.answers.phrases import is_no_answer
 from ragstack_common.answers.verify.markers import MARKERS, MarkerReader, numbers_in
@@ -99,18 +106,32 @@ class Part:
 
 
 def _answer(context: Context, question: _Question) -> Iterator[str | Part]:
-    texts: Iterable[str] = [UNABLE]
-    if question.references:
-        pieces = context.answering.pieces(question.request, DependencyFailed)
-        texts = (piece.text for piece in pieces if isinstance(piece, ModelText))
-        texts = (UNABLE if is_no_answer(text) else text for text in texts)
-    cited = without_markers(texts, len(question.references)) if question.is_numbered else texts
     written = ""
-    for piece in with_parts(cited):
+    for piece in cited_answer(context, question.request, is_numbered=question.is_numbered):
         written += piece if isinstance(piece, str) else ""
         yield piece
     answer = ModelMessage.assistant(written)
     context.answering.sessions.remember(question.session_id, question.request.messages[-1], answer)
+
+
+def cited_answer(context: Context, request: ModelRequest, *, is_numbered: bool) -> Iterator[str | Part]:
+    """Yield the text of an answer from the passages of a request, and each part of it with its passages.
+
+    Args:
+        context: Has the model, which isn't called without passages.
+        request: The question, with the passages.
+        is_numbered: Whether numbers in brackets are citations.
+
+    Raises:
+        Throttled: The model's request rate is exceeded.
+        DependencyFailed: No answer could be generated.
+    """
+    texts: Iterable[str] = [UNABLE]
+    if request.passages:
+        pieces = context.answering.pieces(request, DependencyFailed)
+        texts = (piece.text for piece in pieces if isinstance(piece, ModelText))
+        texts = (UNABLE if is_no_answer(text) else text for text in texts)
+    return with_parts(without_markers(texts, len(request.passages)) if is_numbered else texts)
 
 
 _MARKED: Final = re.compile(rf"[ \t]*({MARKERS}(?:\s*{MARKERS})*)([.!?。]*)")
@@ -184,7 +205,7 @@ def _question(context: Context, request: Request) -> _Question:
     passages = [reference["content"]["text"] for reference in references]
     asked = ModelRequest(
         (*history, ModelMessage.user(text)),
-        _prompt(template, text, passages, context.clock()),
+        fill_prompt(template, text, passages, context.clock()),
         passages=[numbered_passage(number, passage) for number, passage in enumerate(passages, start=1)],
         **inference_settings(inference),
     )
@@ -211,7 +232,7 @@ _INSTRUCTIONS: Final = (
 _PLACEHOLDER: Final = re.compile(r"\$(?:search_results|output_format_instructions|query|current_time)\$")
 
 
-def _prompt(template: str, question: str, passages: Sequence[str], now_seconds: float) -> str:
+def fill_prompt(template: str, question: str, passages: Sequence[str], now_seconds: float) -> str:
     """Fill in a template. Source: Amazon Bedrock User Guide, knowledge base prompt templates."""
     values = {
         RESULTS: "\n\n".join(f"[{number}]\n{passage}" for number, passage in enumerate(passages, start=1)),
@@ -276,5 +297,13 @@ def _found(context: Context, question: str, configuration: Request) -> list[Answ
         "additionalModelRequestFields",
     )
     refuse_optimized(orchestration)
-    found = results(context, configuration["knowledgeBaseId"], question, vector_search_configuration(configuration))
-    return [{name: result[name] for name in ("content", "location", "metadata")} for result in found]
+    query = Query(configuration["knowledgeBaseId"], question, configuration.get("retrievalConfiguration", {}))
+    with context.database.read() as view:
+        is_managed = active_knowledge_base(view.connection, query.knowledge_base_id).is_managed
+    if is_managed:
+        raise InvalidRequest(
+            "This operation is not supported for MANAGED knowledge bases: use AgenticRetrieveStream, or Retrieve and"
+            " Converse"
+        )
+    found = [result.members for result in search(context, query).results]
+    return [{name: members[name] for name in ("content", "location", "metadata")} for members in found]

@@ -1,12 +1,14 @@
 """Search: vectors, BM25, and the two fused."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from local_bedrock.search.access import Reader
 from local_bedrock.search.sql import to_sql
 from local_bedrock.store.database import View
 from ragstack_common.filters import Clause, Filter, Operator, possible_values
@@ -39,6 +41,7 @@ class Search:
         filters: Restricts the documents.
         scope_attribute: The attribute whose values in *filters* say what the caller may see. Words are counted in the
             documents with these values alone, so that the others change no score. None counts those of all documents.
+        reader: Restricts the documents by their access control lists, and changes no score; None if there are none.
     """
 
     text: str
@@ -46,6 +49,7 @@ class Search:
     hybrid: bool
     filters: Filter | None = None
     scope_attribute: str | None = None
+    reader: Reader | None = None
 
     @property
     def scope(self) -> Filter | None:
@@ -89,6 +93,14 @@ class Ranking:
     vector: Shares
     lexical: Shares | None = None
 
+    @classmethod
+    def of(cls, hits: Sequence[Hit]) -> "Ranking":
+        """Return a ranking of some hits of another one, in their order."""
+        chunks = np.array([hit.chunk for hit in hits], dtype=np.int64)
+        scores, vector = np.array([(hit.score, hit.vector) for hit in hits], dtype=np.float64).reshape(-1, 2).T
+        lexical = np.array([hit.lexical for hit in hits if hit.lexical is not None], dtype=np.float64)
+        return cls(chunks, scores, vector, lexical if len(lexical) == len(hits) else None)
+
     def __len__(self) -> int:
         return len(self.chunks)
 
@@ -105,7 +117,7 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     The best BM25 is that of all chunks in the search's scope, so that a filter changes no score. Source: Bruch, Gai and
     Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
     """
-    rows = view.vectors.rows(allowed_chunks(view, knowledge_base_id, search.filters))
+    rows = view.vectors.rows(allowed_chunks(view, knowledge_base_id, search.filters, search.reader))
     chunks = view.vectors.chunks
     if not search.hybrid:
         rows = rows if search.vector.any() else rows[:0]
@@ -113,7 +125,7 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
         return Ranking(chunks[rows], _clipped(cosines), _clipped(cosines))
     scope = None
     if search.scope is not None:
-        is_whole_filter = search.filters == search.scope
+        is_whole_filter = search.filters == search.scope and search.reader is None
         scope = rows if is_whole_filter else view.vectors.rows(allowed_chunks(view, knowledge_base_id, search.scope))
     postings = view.vectors.postings(scope)
     bm25 = postings.bm25(search_terms(search.text, postings.languages))
@@ -136,17 +148,21 @@ def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     return Ranking(chunks[rows], scores, _clipped(cosines), bm25[rows] / (bm25[rows] + half))
 
 
-def allowed_chunks(view: View, knowledge_base_id: str, filters: Filter | None) -> "Ids | None":
-    """Return the chunks that a filter admits; None for all."""
-    if filters is None:
+def allowed_chunks(
+    view: View, knowledge_base_id: str, filters: Filter | None, reader: Reader | None = None
+) -> "Ids | None":
+    """Return the chunks that a filter and the access control lists admit; None for all."""
+    if filters is None and reader is None:
         return None
-    sql, parameters = to_sql(filters)
-    of_records, _ = to_sql(filters, "-record.id")
+    sql, parameters = ("1", []) if filters is None else to_sql(filters)
+    of_records, _ = ("1", []) if filters is None else to_sql(filters, "-record.id")
+    readable, user = ("1", []) if reader is None else reader.to_sql()
     # Every record also has the attributes of its document.
     found = view.connection.execute(
-        f"SELECT document.id FROM document WHERE knowledge_base_id = ? AND {sql}"  # noqa: S608 - no input in it
-        f" UNION ALL SELECT -record.id FROM record WHERE knowledge_base_id = ? AND {of_records}",
-        [knowledge_base_id, *parameters] * 2,
+        f"SELECT document.id FROM document WHERE document.knowledge_base_id = ? AND {sql} AND {readable}"  # noqa: S608 - no input in it
+        " UNION ALL SELECT -record.id FROM record LEFT JOIN document ON document.id = record.document_id"
+        f" WHERE record.knowledge_base_id = ? AND {of_records} AND {readable}",
+        [knowledge_base_id, *parameters, *user] * 2,
     )
     return view.vectors.find_chunks(np.fromiter((row[0] for row in found), dtype=np.int64))
 

@@ -54,7 +54,14 @@ def require_model(arn: str) -> None:
         )
 
 
-def score(query: str, texts: Sequence[str], embedding: Embedding, *, ranked: bool = False) -> list[float]:
+def score(
+    query: str,
+    texts: Sequence[str],
+    embedding: Embedding,
+    *,
+    ranked: bool = False,
+    cosines: Sequence[float] | None = None,
+) -> list[float]:
     """Score texts, 0 to 1, higher is better; the same input has the same scores.
 
     Args:
@@ -62,6 +69,7 @@ def score(query: str, texts: Sequence[str], embedding: Embedding, *, ranked: boo
         texts: The candidates.
         embedding: The knowledge base's.
         ranked: The texts are in the order of a search, best first, and that order counts.
+        cosines: Those of the texts and the query, 0 to 1; None embeds them.
 
     Raises:
         EmbeddingError: The embedding failed.
@@ -69,13 +77,15 @@ def score(query: str, texts: Sequence[str], embedding: Embedding, *, ranked: boo
     if not texts:
         return []
     matching = _Matching(query, texts)
+    if cosines is None:
+        cosines = np.clip(embedding.embed(texts) @ embedding.embed_query(query), 0.0, 1.0).tolist()
     weight = COSINE_WEIGHT * embedding.fusion_weight
     total = 1 + NEAR_WEIGHT + PHRASE_WEIGHT + weight
     scores = (
         matching.by_words()
         + NEAR_WEIGHT * matching.by_nearness()
         + PHRASE_WEIGHT * matching.by_phrases()
-        + weight * np.clip(embedding.embed(texts) @ embedding.embed_query(query), 0.0, 1.0)
+        + weight * np.array(cosines)
     )
     if ranked:
         scores += ORDER_WEIGHT * (RANK_CONSTANT + 1) / (RANK_CONSTANT + 1 + np.arange(len(texts)))

@@ -13,7 +13,9 @@ import numpy.typing as npt
 
 from local_bedrock.reading.access_control import NOBODY, AccessList
 from local_bedrock.reading.metadata import MANAGED_PAGE, AttributeValue
+from local_bedrock.store import originals
 from local_bedrock.store.database import Transaction, insert, select
+from local_bedrock.store.originals import Original
 from local_bedrock.store.postings import build_segments, counted
 from ragstack_common.filters.tree import kind_of
 from ragstack_common.settings.names import RESERVED_PREFIX
@@ -126,6 +128,7 @@ class Prepared:
         metadata_tag: As in :class:`Document`; None without a sidecar.
         records: The own attributes of each record in the document.
         acl: Its access control list; None if its data source has none.
+        original: Its file; None outside managed knowledge bases.
     """
 
     chunks: Sequence[IndexedChunk]
@@ -137,6 +140,7 @@ class Prepared:
     parents: Sequence[ParentChunk] = ()
     records: Sequence[Mapping[str, AttributeValue]] = ()
     acl: AccessList | None = None
+    original: Original | None = None
 
 
 def index_document(change: Transaction, document: Document, prepared: Prepared, now: float) -> None:
@@ -169,6 +173,8 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
             document.id,
         ),
     )
+    if prepared.original is not None:
+        originals.save(change, document.id, prepared.original)
     connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
     # Search the stored float16 values, so that a restart changes no score.
     vectors = prepared.vectors.astype(np.float32)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 20
+VERSION: Final = 21
 """Version of the tables, of the words in them and of what is read of files (PRAGMA user_version).
 
 Increase it with every change of one of them: documents are then read again.
@@ -73,6 +73,16 @@ CREATE TABLE document (
     UNIQUE (data_source_id, name)
 );
 CREATE INDEX document_by_knowledge_base ON document (knowledge_base_id);
+CREATE INDEX document_with_acl ON document (knowledge_base_id) WHERE acl IS NOT NULL;
+
+-- The files of indexed documents in managed knowledge bases: inline content, or where the file is.
+CREATE TABLE original (
+    document_id INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,
+    format TEXT NOT NULL,
+    uri TEXT,
+    mime_type TEXT,
+    content BLOB
+);
 
 CREATE TABLE submission (
     document_id INTEGER PRIMARY KEY REFERENCES document(id) ON DELETE CASCADE,

@@ -12,6 +12,7 @@ from tests.conformance.world import (
     RERANKING_MODEL,
     TEXT_MODEL,
     TEXTS,
+    USER,
     Case,
     World,
     new_name,
@@ -86,6 +87,36 @@ def _filtered(world: World) -> dict[str, Any]:
             }
         },
     }
+
+
+def _managed_search(world: World) -> dict[str, Any]:
+    return {
+        "knowledgeBaseId": world.managed.knowledge_base_id,
+        "retrievalQuery": {"text": _QUESTION},
+        "retrievalConfiguration": {
+            "managedSearchConfiguration": {
+                "numberOfResults": 2,
+                "rerankingModelType": "MANAGED",
+                "filter": {"notEquals": {"key": "animal", "value": "snail"}},
+            }
+        },
+        "userContext": {"userId": USER},
+    }
+
+
+def _agentic(world: World) -> dict[str, Any]:
+    overrides = {"maxNumberOfResults": 2, "filter": {"notEquals": {"key": "animal", "value": "snail"}}}
+    knowledge_base = {"knowledgeBaseId": world.managed.knowledge_base_id, "retrievalOverrides": overrides}
+    return {
+        "messages": [{"role": "user", "content": {"text": _QUESTION}}],
+        "retrievers": [{"configuration": {"knowledgeBase": knowledge_base}, "description": "Of animals"}],
+        "agenticRetrieveConfiguration": {"foundationModelType": "MANAGED", "maxAgentIteration": 3},
+        "userContext": {"userId": USER},
+    }
+
+
+def _managed_document(world: World, **more: Any) -> dict[str, Any]:
+    return {**world.managed.ids, "documentId": "cheetah", **more}
 
 
 def _index_without_words(world: World) -> dict[str, Any]:
@@ -163,7 +194,15 @@ CASES: dict[str, tuple[Case, ...]] = {
     "Retrieve": (
         lambda world: {"knowledgeBaseId": world.knowledge_base_id, "retrievalQuery": {"text": _QUESTION}},
         _filtered,
+        _managed_search,
     ),
+    "AgenticRetrieveStream": (_agentic, lambda world: {**_agentic(world), "generateResponse": False}),
+    "GetDocumentContent": (
+        lambda world: _managed_document(world, userContext={"userId": USER}),
+        lambda world: _managed_document(world, userContext={"userId": USER}, outputFormat="EXTRACTED"),
+    ),
+    "CheckIngestedDocumentAcl": (lambda world: _managed_document(world, userContext={"userId": USER}),),
+    "GetIngestedDocumentAcl": (_managed_document,),
     "RetrieveAndGenerate": (_question,),
     "RetrieveAndGenerateStream": (_question,),
     "Rerank": (_rerank,),

@@ -16,7 +16,7 @@ from tests.conformance.mutations import Mutation, mutations
 from tests.conformance.settings import SETTINGS
 from tests.conformance.values import example, values, variations
 from tests.conformance.vectors import UNKNOWN_NAME
-from tests.conformance.world import UNKNOWN_ID, World
+from tests.conformance.world import UNKNOWN_ID, USER, World
 from tests.support.soak import SOAK
 
 # A made-up one of these is rightly refused.
@@ -141,6 +141,8 @@ def _known(world: World, name: str) -> dict[str, Any]:
     if "Tag" in name:
         known["resourceArn"] = world.knowledge_base_arn
     known.update(world.vectors.known_to(name))
+    if name in ("AgenticRetrieveStream", "GetDocumentContent") or "Acl" in name:
+        known.update(world.managed.ids, documentId="cheetah", userId=USER)
     if name == "DeleteKnowledgeBase":
         known["knowledgeBaseId"] = world.expendable_knowledge_base()
     if name == "DeleteDataSource":

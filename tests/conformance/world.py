@@ -21,6 +21,7 @@ TEXTS = {
 TEXT_MODEL = "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-3-haiku-20240307-v1:0"
 EMBEDDING_MODEL = "amazon.titan-embed-text-v2:0"
 RERANKING_MODEL = "arn:aws:bedrock:us-east-1::foundation-model/cohere.rerank-v3-5:0"
+USER = "ann@example.com"
 # Ten letters and digits, as the model wants them; nothing of this id is ever made.
 UNKNOWN_ID = "UNKNOWN000"
 
@@ -63,6 +64,19 @@ class World:
     @property
     def knowledge_base_id(self) -> str:
         return self.custom.knowledge_base_id
+
+    @cached_property
+    def managed(self) -> Source:
+        """A data source of a managed knowledge base, whose documents a user may see, and some of them everybody."""
+        base = self.bedrock.managed_base(new_name())
+        source = self.bedrock.connector(base, "CUSTOM", aclEnabled=True)
+        documents = [text_document(name, text, _attributes(name)) for name, text in TEXTS.items()]
+        for document in documents:
+            document["metadata"]["accessControlList"] = [{"name": USER, "type": "USER", "access": "ALLOW"}]
+        open_to_all = self.bedrock.connector(base, "CUSTOM", "open")
+        details = [*source.ingested(*documents), *open_to_all.ingested(text_document("owl", "Owls hunt at night."))]
+        assert [detail["status"] for detail in details] == ["INDEXED"] * len(details), details
+        return source
 
     @cached_property
     def knowledge_base_arn(self) -> str:

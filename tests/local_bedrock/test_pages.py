@@ -49,6 +49,7 @@ class Library:
             rest,
             self.clock,
             Snapshots(self.clock),
+            rest,
         )
         with self.database.write() as change:
             resources.add_knowledge_base(

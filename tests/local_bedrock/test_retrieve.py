@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local_bedrock.operations.retrieval import DEFAULT_RESULTS
+from local_bedrock.operations.search_configuration import DEFAULT_RESULTS
 from ragstack_common.ingestion.requests import text_document
 from ragstack_common.multislice_retriever import MultiSliceRetriever
 from ragstack_common.search.engines.bedrock import BedrockBackend
