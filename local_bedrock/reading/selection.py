@@ -55,7 +55,8 @@ class Selection:
         """Whether the filters admit a document."""
         _bucket, key = split_uri(uri)
         return (
-            key.startswith(tuple(self.inclusion_prefixes))
+            uri != self.access_file
+            and key.startswith(tuple(self.inclusion_prefixes))
             and not key.startswith(tuple(self.exclusion_prefixes))
             and (not self.inclusion_patterns or any(each.fullmatch(key) for each in self.inclusion_patterns))
             and not any(each.fullmatch(key) for each in self.exclusion_patterns)

@@ -20,8 +20,10 @@ from tests.conformance.world import (
 from tests.local_bedrock.support import (
     OPENSEARCH,
     S3_VECTORS,
+    connector_configuration,
     custom_identifier,
     knowledge_base_request,
+    managed_request,
     s3_document,
     s3_identifier,
 )
@@ -42,6 +44,45 @@ def _updated_data_source(world: World) -> dict[str, Any]:
         "dataSourceConfiguration": {"type": "CUSTOM"},
         "description": "Of animals",
     }
+
+
+def _updated_managed_base(world: World) -> dict[str, Any]:
+    fields = [{"name": "animal", "type": "STRING", "searchability": "ENABLED"}]
+    base = world.bedrock.managed_base(new_name())
+    return {**managed_request(new_name()), "knowledgeBaseId": base, "metadataConfigurations": fields}
+
+
+def _connector(world: World) -> dict[str, Any]:
+    return {
+        "knowledgeBaseId": world.bedrock.managed_base(new_name()),
+        "name": new_name(),
+        "dataSourceConfiguration": _connector_s3(world),
+        "vectorIngestionConfiguration": {"parsingConfiguration": {"parsingStrategy": "SMART_PARSING"}},
+    }
+
+
+def _connector_s3(world: World) -> dict[str, Any]:
+    connector = {
+        "syncSchedule": {"weekly": {"dayOfWeek": "SUNDAY"}},
+        "deletionProtectionConfiguration": {"deletionProtectionStatus": "ENABLED", "deletionProtectionThreshold": 50},
+        "mediaExtractionConfiguration": {"imageExtractionConfiguration": {"imageExtractionStatus": "DISABLED"}},
+    }
+    parameters = {
+        "connectionConfiguration": {"bucketName": world.bucket},
+        "filterConfiguration": {"inclusionPrefixes": ["animals/"], "inclusionPatterns": [".*"]},
+    }
+    return connector_configuration("S3", connector=connector, **parameters)
+
+
+def _updated_connector(world: World) -> dict[str, Any]:
+    source = world.expendable_s3_connector()
+    return {**source.ids, "name": new_name(), "dataSourceConfiguration": _connector_s3(world)}
+
+
+def _with_access_list(world: World) -> dict[str, Any]:
+    document = text_document("owl", "Owls hunt at night.", {"animal": "owl"})
+    document["metadata"]["accessControlList"] = [{"name": "ann@example.com", "type": "USER", "access": "ALLOW"}]
+    return {**world.expendable_connector("CUSTOM", aclEnabled=True).ids, "documents": [document]}
 
 
 def _question(world: World) -> dict[str, Any]:
@@ -138,10 +179,11 @@ CASES: dict[str, tuple[Case, ...]] = {
         lambda _world: {**knowledge_base_request(new_name(), OPENSEARCH), "description": "Of animals"},
         lambda _world: knowledge_base_request(new_name(), S3_VECTORS),
         lambda _world: {**knowledge_base_request(new_name()), "tags": {"team": "zoo"}},
+        lambda _world: {**managed_request(new_name()), "tags": {"team": "zoo"}},
     ),
     "GetKnowledgeBase": (lambda world: {"knowledgeBaseId": world.knowledge_base_id},),
     "ListKnowledgeBases": (lambda _world: {}, lambda _world: {"maxResults": 1}),
-    "UpdateKnowledgeBase": (_updated_knowledge_base,),
+    "UpdateKnowledgeBase": (_updated_knowledge_base, _updated_managed_base),
     "DeleteKnowledgeBase": (lambda world: {"knowledgeBaseId": world.expendable_knowledge_base()},),
     "CreateDataSource": (
         lambda world: {
@@ -160,14 +202,20 @@ CASES: dict[str, tuple[Case, ...]] = {
             },
             "vectorIngestionConfiguration": {"chunkingConfiguration": {"chunkingStrategy": "NONE"}},
         },
+        _connector,
     ),
-    "GetDataSource": (lambda world: world.custom.ids, lambda world: world.s3.ids),
+    "GetDataSource": (
+        lambda world: world.custom.ids,
+        lambda world: world.s3.ids,
+        lambda world: world.expendable_s3_connector().ids,
+    ),
     "ListDataSources": (lambda world: {"knowledgeBaseId": world.knowledge_base_id, "maxResults": 1},),
-    "UpdateDataSource": (_updated_data_source,),
+    "UpdateDataSource": (_updated_data_source, _updated_connector),
     "DeleteDataSource": (lambda world: world.expendable_source().ids,),
     "IngestKnowledgeBaseDocuments": (
         lambda world: {**world.expendable_source().ids, "documents": [text_document("owl", "Owls hunt at night.")]},
         lambda world: {**world.s3.ids, "documents": [s3_document(world.bucket, "animals/ant.txt")]},
+        _with_access_list,
     ),
     "GetKnowledgeBaseDocuments": (
         lambda world: {**world.custom.ids, "documentIdentifiers": [custom_identifier("snail")]},
@@ -177,7 +225,10 @@ CASES: dict[str, tuple[Case, ...]] = {
     "DeleteKnowledgeBaseDocuments": (
         lambda world: {**world.expendable_source().ids, "documentIdentifiers": [custom_identifier("dodo")]},
     ),
-    "StartIngestionJob": (lambda world: world.expendable_s3_source().ids,),
+    "StartIngestionJob": (
+        lambda world: world.expendable_s3_source().ids,
+        lambda world: world.expendable_s3_connector().ids,
+    ),
     "GetIngestionJob": (lambda world: {**world.s3.ids, "ingestionJobId": world.job_id},),
     "ListIngestionJobs": (
         lambda world: world.s3.ids,

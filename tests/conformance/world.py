@@ -91,12 +91,27 @@ class World:
             "dataSourceId": self.custom.id,
             "ingestionJobId": self.job_id,
             "embeddingModelArn": MODEL,
+            "connectorParameters": st.sampled_from(
+                [
+                    {},
+                    {"type": "WIKI", "version": "1"},
+                    {"type": "CUSTOM", "version": "1", "aclEnabled": True},
+                    {"type": "S3", "version": "1", "connectionConfiguration": {"bucketName": self.bucket}},
+                    {"type": "S3", "version": "1", "filterConfiguration": {"inclusionPatterns": ["["]}},
+                ]
+            ),
             "clientToken": st.uuids().map(str),
             **self.vectors.known,
             "key": st.sampled_from(
                 ["animal", "legs", "habitats", "wild", "x-amz-bedrock-kb-data-source-id", "nothing"]
             ),
         }
+
+    def expendable_connector(self, kind: str, **parameters: Any) -> Source:
+        return self.bedrock.connector(self.bedrock.managed_base(new_name()), kind, **parameters)
+
+    def expendable_s3_connector(self) -> Source:
+        return self.expendable_connector("S3", connectionConfiguration={"bucketName": self.bucket})
 
     def expendable_source(self) -> Source:
         return self.bedrock.custom_source(self.expendable_knowledge_base())

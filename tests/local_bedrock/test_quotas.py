@@ -31,6 +31,7 @@ from tests.local_bedrock.support import (
     client,
     custom_identifier,
     knowledge_base_request,
+    managed_request,
     serving,
 )
 from tests.support.waiting import eventually
@@ -223,6 +224,27 @@ def test_knowledge_bases_and_their_data_sources_are_limited(tmp_path: Path) -> N
         sources = refused(bedrock.agent.create_data_source, knowledgeBaseId=knowledge_base, **another)
 
         assert bases[:2] == sources[:2] == (402, "ServiceQuotaExceededException")
+
+
+def test_managed_knowledge_bases_have_quotas_of_their_own(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="a.txt", Body=b"heron")
+    quotas = ("knowledge_bases=1", "managed_knowledge_bases=2", "data_sources_per_knowledge_base=1")
+    own = ("data_sources_per_managed=3", "concurrent_ingestion_jobs=1", "concurrent_ingestion_jobs_per_managed=2")
+    with limited(tmp_path, *quotas, *own, pace=Pace(indexing_seconds=AN_HOUR), s3_endpoint=s3_url) as bedrock:
+        bedrock.knowledge_base("self-managed")
+        base, _other = bedrock.managed_base("first"), bedrock.managed_base("second")
+        parameters = {"connectionConfiguration": {"bucketName": bucket}}
+        sources = [bedrock.connector(base, "S3", name, **parameters) for name in ("one", "two", "three")]
+        sources[0].start_job()
+        sources[1].start_job()
+
+        refusals = [
+            refused(bedrock.agent.create_knowledge_base, **managed_request("third")),
+            refused(bedrock.connector, knowledge_base_id=base, kind="S3", name="four", **parameters),
+            refused(sources[2].start_job),
+        ]
+
+        assert [each[:2] for each in refusals] == [(402, "ServiceQuotaExceededException")] * 3
 
 
 def test_the_length_of_a_query_is_limited(tmp_path: Path) -> None:
