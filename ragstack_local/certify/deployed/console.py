@@ -1,0 +1,198 @@
+"""Checks of the console: its page, the headers of its responses, and the API at its origin."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from ragstack_common.http.console import ASK_AGAIN, FOREVER, REFERRER_POLICY, SETTINGS_FILE
+from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.deployed import calls, deployment
+from ragstack_local.certify.deployed.calls import Answer
+from ragstack_local.certify.deployed.deployment import SECONDS
+from ragstack_local.certify.deployed.documents import console_origin
+from ragstack_local.certify.deployed.errors import UNKNOWN
+from ragstack_local.certify.deployed.people import people
+from ragstack_local.certify.deployed.samples import PASSING, permitted
+from ragstack_local.certify.site import Site
+from ragstack_local.connection.address import Address
+
+TOPIC: Final = "console"
+
+TRUSTED: Final = "require-trusted-types-for"
+
+
+def page(site: Site) -> Answer:
+    """The page of the console."""
+    answer = calls.send("GET", f"{console_origin(site)}/")
+    if answer.status == HTTPStatus.SERVICE_UNAVAILABLE and not site.is_aws:
+        raise NotTried("the console is not built: `make setup` builds it")
+    return answer
+
+
+def _directives(answer: Answer) -> Mapping[str, str]:
+    """Return the directives of the content security policy."""
+    parts = (each.strip().partition(" ") for each in answer.headers.get("content-security-policy", "").split(";"))
+    return {name: value for name, _, value in parts}
+
+
+def _page(site: Site) -> Json:
+    answer = site.shared(page)
+    return {
+        "status": answer.status,
+        "type": answer.headers.get("content-type", "").partition(";")[0],
+        "cache": answer.headers.get("cache-control"),
+    }
+
+
+def _headers(site: Site) -> Json:
+    answer = site.shared(page)
+    return {name: answer.headers.get(name) for name in ("referrer-policy", "x-content-type-options")}
+
+
+def _policy(site: Site) -> Json:
+    """Describe what the page may do, without the addresses that it may call."""
+    found = _directives(site.shared(page))
+    return {name: value for name, value in found.items() if name != "connect-src"}
+
+
+def _connections(site: Site) -> Json:
+    """Compare what the page may call with where it uploads documents and where people sign in."""
+    allowed = _directives(site.shared(page)).get("connect-src", "").split()
+    upload = permitted(deployment.of(site), PASSING, value=f"{site.token}-passing")["upload"]["url"]
+    issuer = urlsplit(deployment.of(site).connection.oidc_issuer or "")
+    return {
+        "its own origin": "'self'" in allowed,
+        "uploads": upload.rstrip("/") in allowed,
+        "sign-in": f"{issuer.scheme}://{issuer.netloc}" in allowed if issuer.netloc else "no sign-in",
+    }
+
+
+def _transport(site: Site) -> Json:
+    answer = site.shared(page)
+    if not site.is_aws:
+        raise NotTried("the local console has no TLS")
+    return {"strict-transport-security": answer.headers.get("strict-transport-security")}
+
+
+def _files(site: Site) -> Json:
+    """Load a file that the page names, and the settings of the page."""
+    answer, origin = site.shared(page), console_origin(site)
+    name = next(part for part in answer.body.decode().split('"') if part.endswith(".js"))
+    script = calls.send("GET", f"{origin}/{name.lstrip('./')}")
+    settings = calls.send("GET", f"{origin}/{SETTINGS_FILE}")
+    return {
+        "script": {"status": script.status, "cache": script.headers.get("cache-control")},
+        "settings": {"status": settings.status, "cache": settings.headers.get("cache-control")},
+        "title": settings.content["title"],
+    }
+
+
+def _errors(site: Site) -> Json:
+    """Send a request that fails, and at once the same from someone for whom it succeeds."""
+    site.shared(page)
+    deployed, found = deployment.of(site), site.shared(people)
+    at_console = Address(console_origin(site))
+    path = "/api/facets"
+    refused = [deployed.call("GET", path, caller=at_console, headers=_bearer(token)) for token in ("a.b.c", "a.b.c")]
+    unknown = deployed.call(
+        "GET", f"/api/documents/{UNKNOWN}", caller=at_console, headers=_bearer(str(found.operator.token))
+    )
+    answered = deployed.call("GET", path, caller=at_console, headers=_bearer(str(found.operator.token)))
+    kept = any(each.headers.get("x-cache", "").lower().startswith("hit") for each in (*refused, unknown, answered))
+    return {
+        "refused": sorted({each.status for each in refused}),
+        "unknown": {"status": unknown.status, "code": unknown.error_code},
+        "answered": answered.status,
+        "from a cache": kept,
+    }
+
+
+def _bearer(token: str) -> Mapping[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _check(name: str, belief: str, expected: Json, observe: Callable[[Site], Json], source: Source) -> Check:
+    return Check(
+        name=f"console.{name}",
+        topic=TOPIC,
+        belief=belief,
+        source=source,
+        used_by="the console (docs/CONSOLE.md)",
+        expected=expected,
+        observe=observe,
+        seconds=SECONDS,
+    )
+
+
+CHECKS: Final = (
+    _check(
+        "page",
+        "The console's address answers with the page, which browsers ask for again",
+        {"status": 200, "type": "text/html", "cache": ASK_AGAIN},
+        _page,
+        Source.DOCUMENTATION,
+    ),
+    _check(
+        "headers",
+        "The header policy is in every response",
+        {"referrer-policy": REFERRER_POLICY, "x-content-type-options": "nosniff"},
+        _headers,
+        Source.DOCUMENTATION,
+    ),
+    _check(
+        "policy",
+        "The content security policy lets the page load its own files alone",
+        {
+            "default-src": "'none'",
+            "script-src": "'self'",
+            "style-src": "'self'",
+            "img-src": "'self' data: blob:",
+            "font-src": "'self'",
+            "frame-ancestors": "'none'",
+            "base-uri": "'none'",
+            "form-action": "'self'",
+            "object-src": "'none'",
+            TRUSTED: "'script'",
+        },
+        _policy,
+        Source.DOCUMENTATION,
+    ),
+    _check(
+        "connections",
+        "The page may call the API, the bucket and the issuer",
+        {"its own origin": True, "uploads": True, "sign-in": True},
+        _connections,
+        Source.GUESS,
+    ),
+    _check(
+        "transport",
+        "Browsers use the console with TLS alone",
+        {"strict-transport-security": "max-age=31536000"},
+        _transport,
+        Source.DOCUMENTATION,
+    ),
+    _check(
+        "files",
+        "The files of the page are kept for ever, and its settings are asked for again",
+        {
+            "script": {"status": 200, "cache": FOREVER},
+            "settings": {"status": 200, "cache": ASK_AGAIN},
+            "title": "RAGStack",
+        },
+        _files,
+        Source.DOCUMENTATION,
+    ),
+    _check(
+        "errors",
+        "Errors of the API pass through the console's origin, which keeps none",
+        {
+            "refused": [401],
+            "unknown": {"status": 404, "code": "DocumentNotFound"},
+            "answered": 200,
+            "from a cache": False,
+        },
+        _errors,
+        Source.DOCUMENTATION,
+    ),
+)

@@ -1,0 +1,293 @@
+"""Checks of documents: uploads as browsers send them, and what becomes of each kind of file."""
+
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.deployed import calls, deployment
+from ragstack_local.certify.deployed.deployment import SECONDS
+from ragstack_local.certify.deployed.samples import (
+    ASCII,
+    ATTRIBUTE,
+    ENDED,
+    MAIL,
+    MARKDOWN,
+    PAGES,
+    PASSING,
+    SAMPLES,
+    UTF8,
+    Sample,
+    permitted,
+    posted,
+    results,
+    sample,
+    samples,
+    search,
+    settled,
+    uploaded,
+)
+from ragstack_local.certify.site import Site
+
+UPLOADS: Final = "uploads"
+DOCUMENTS: Final = "documents"
+
+ELSEWHERE: Final = "https://example.com"
+"""A page that may not upload."""
+
+FINDABLE_SECONDS: Final = 5.0
+INDEXED_SECONDS: Final = 300.0
+
+
+def bounded(seconds: float | None, limit: float) -> Json:
+    """Return a class of durations, which is the same in every run."""
+    if seconds is None:
+        return "never"
+    return f"within {limit:g} s" if seconds <= limit else f"after more than {limit:g} s"
+
+
+def console_origin(site: Site) -> str:
+    """Return the origin of the console.
+
+    Raises:
+        NotTried: The stack has no console.
+    """
+    url = deployment.of(site).connection.console_url
+    if url is None:
+        raise NotTried("the console is not deployed: `make setup` builds it")
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _post(site: Site) -> Json:
+    answer = sample(site, ASCII).answer
+    return {"status": answer.status, "entity tag": "etag" in answer.headers}
+
+
+def _post_of_a_page(site: Site) -> Json:
+    """Post from the console and from another page, whose browser shows the answer only with the header."""
+    deployed, own = deployment.of(site), console_origin(site)
+    upload = permitted(deployed, PASSING, value=_other(site))["upload"]
+    answer = posted(upload, PASSING.content, {"Origin": own})
+    return {"status": answer.status, "allows the page": answer.headers.get("access-control-allow-origin") in (own, "*")}
+
+
+def _other_size(site: Site) -> Json:
+    upload = permitted(deployment.of(site), PASSING, value=_other(site))["upload"]
+    sizes = {"longer": PASSING.content + b"x", "shorter": PASSING.content[:-1]}
+    return {name: _refused(posted(upload, content)) for name, content in sizes.items()}
+
+
+def _other_type(site: Site) -> Json:
+    upload = permitted(deployment.of(site), PASSING, value=_other(site))["upload"]
+    changed = {**upload, "fields": {**upload["fields"], "Content-Type": "text/html"}}
+    return _refused(posted(changed, PASSING.content))
+
+
+def _new_only(site: Site) -> Json:
+    """Put a new document twice with the same signature: the second finds the first."""
+    deployed = deployment.of(site)
+    new = Sample("new.txt", PASSING.content_type, PASSING.content, "", "", "")
+    upload = permitted(deployed, new, value=_other(site), overwrite=False)["upload"]
+    first, second = (calls.send("PUT", upload["url"], new.content, upload["headers"]).status for _ in range(2))
+    return {"first": first, "second": second}
+
+
+def _preflight(site: Site) -> Json:
+    """Ask as a browser does before it puts a document."""
+    deployed, own = deployment.of(site), console_origin(site)
+    url = permitted(deployed, PASSING, value=_other(site))["upload"]["url"]
+    asked = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "content-type,if-none-match"}
+    found = {}
+    for name, origin in (("the console", own), ("another page", ELSEWHERE)):
+        answer = calls.send("OPTIONS", url, None, {"Origin": origin, **asked})
+        allowed = answer.headers.get("access-control-allow-origin") in (origin, "*")
+        found[name] = "allowed" if answer.succeeded and allowed else "refused"
+    return found
+
+
+def _refused(answer: calls.Answer) -> Json:
+    return {"status": answer.status}
+
+
+def _other(site: Site) -> str:
+    """Return the value of the attribute of documents that are no samples."""
+    return f"{site.token}-passing"
+
+
+def _read(wanted: Sample) -> Callable[[Site], Json]:
+    def observe(site: Site) -> Json:
+        made = sample(site, wanted)
+        found = results(deployment.of(site), wanted.question, wanted)
+        return {
+            "status": made.status,
+            "found": bool(found),
+            "every character": any(wanted.sentence in each["content"] for each in found),
+            "receipt": "complete" if (made.detail["receipt"] or {}).get("complete") else "incomplete",
+        }
+
+    return observe
+
+
+READ: Final = {"status": "INDEXED", "found": True, "every character": True, "receipt": "complete"}
+
+
+def _page(site: Site) -> Json:
+    sample(site, PAGES)
+    found = results(deployment.of(site), PAGES.question, PAGES)
+    return {"page": next((each["page"] for each in found if PAGES.word in each["content"]), None)}
+
+
+def _findable(site: Site) -> Json:
+    return {name: bounded(made.findable_seconds, FINDABLE_SECONDS) for name, made in site.shared(samples).items()}
+
+
+def _deleted(site: Site) -> Json:
+    """Delete a document that searches find."""
+    deployed = deployment.of(site)
+    made = uploaded(deployed, PASSING, value=_other(site))
+    chosen = {ATTRIBUTE: {"$eq": _other(site)}}
+    before = search(deployed, PASSING.question, chosen)
+    accepted = deployed.call("DELETE", f"/api/documents/{made.id}")
+    status = settled(deployed, made.id, [each for each in ENDED if each != "INDEXED"])["status"]
+    return {
+        "status": accepted.status,
+        "becomes": status,
+        "found before": bool(before),
+        "found after": any(each["source"] == made.uri for each in search(deployed, PASSING.question, chosen)),
+    }
+
+
+def _viewed(site: Site) -> Json:
+    made = sample(site, PAGES)
+    answer = deployment.of(site).call("POST", "/api/view", {"uri": made.uri, "texts": [PAGES.sentence]})
+    return {"status": answer.status, "page": answer.content.get("page") if answer.succeeded else None}
+
+
+def _upload_check(name: str, belief: str, expected: Json, observe: Callable[[Site], Json], source: Source) -> Check:
+    return Check(
+        name=f"uploads.{name}",
+        topic=UPLOADS,
+        belief=belief,
+        source=source,
+        used_by="uploads of the console and of programs (docs/DOCUMENTS.md)",
+        expected=expected,
+        observe=observe,
+        seconds=SECONDS,
+    )
+
+
+def _document_check(
+    name: str, belief: str, expected: Json, observe: Callable[[Site], Json], source: Source, held_in: str = ""
+) -> Check:
+    return Check(
+        name=f"documents.{name}",
+        topic=DOCUMENTS,
+        belief=belief,
+        source=source,
+        used_by="documents (docs/DOCUMENTS.md)",
+        held_in=held_in,
+        expected=expected,
+        observe=observe,
+        seconds=SECONDS,
+    )
+
+
+READING: Final = "local_bedrock.reading"
+
+CHECKS: Final = (
+    _upload_check(
+        "post",
+        "S3 accepts a form that the API signed, and names the entity tag",
+        {"status": 204, "entity tag": True},
+        _post,
+        Source.DOCUMENTATION,
+    ),
+    _upload_check(
+        "post_of_a_page",
+        "The console may read S3's answer to its upload",
+        {"status": 204, "allows the page": True},
+        _post_of_a_page,
+        Source.DOCUMENTATION,
+    ),
+    _upload_check(
+        "preflight",
+        "A browser may put documents from the console, and not from another page",
+        {"the console": "allowed", "another page": "refused"},
+        _preflight,
+        Source.DOCUMENTATION,
+    ),
+    _upload_check(
+        "other_size",
+        "S3 refuses a form whose file has another size than was signed",
+        {"longer": {"status": 400}, "shorter": {"status": 400}},
+        _other_size,
+        Source.DOCUMENTATION,
+    ),
+    _upload_check(
+        "other_type",
+        "S3 refuses a form with another content type than was signed",
+        {"status": 403},
+        _other_type,
+        Source.DOCUMENTATION,
+    ),
+    _upload_check(
+        "new_only",
+        "S3 answers 412 to the second upload of a new document",
+        {"first": 200, "second": 412},
+        _new_only,
+        Source.DOCUMENTATION,
+    ),
+    _document_check(
+        "ascii_text", "A text file of ASCII characters is read completely", READ, _read(ASCII), Source.MODEL, READING
+    ),
+    _document_check(
+        "utf8_text", "A text file in UTF-8 is read character by character", READ, _read(UTF8), Source.GUESS, READING
+    ),
+    _document_check(
+        "utf8_markdown",
+        "A Markdown file in UTF-8 is read character by character",
+        READ,
+        _read(MARKDOWN),
+        Source.THIRD_PARTY,
+        READING,
+    ),
+    _document_check(
+        "converted",
+        "A mail is converted to Markdown in UTF-8, which is read character by character",
+        READ,
+        _read(MAIL),
+        Source.THIRD_PARTY,
+        READING,
+    ),
+    _document_check("pdf", "A PDF file is read completely", READ, _read(PAGES), Source.DOCUMENTATION, READING),
+    _document_check(
+        "page",
+        "A chunk of the second page of a PDF file has the page 2",
+        {"page": 2},
+        _page,
+        Source.THIRD_PARTY,
+        READING,
+    ),
+    _document_check(
+        "findable",
+        "A search finds a document as soon as it is INDEXED",
+        {each.name: f"within {FINDABLE_SECONDS:g} s" for each in SAMPLES},
+        _findable,
+        Source.THIRD_PARTY,
+    ),
+    _document_check(
+        "viewed",
+        "The function viewer shows the page with the words",
+        {"status": 200, "page": 2},
+        _viewed,
+        Source.GUESS,
+    ),
+    _document_check(
+        "deleted",
+        "A deleted document becomes DELETED, and no search finds it",
+        {"status": 202, "becomes": "DELETED", "found before": True, "found after": False},
+        _deleted,
+        Source.DOCUMENTATION,
+    ),
+)

@@ -1,0 +1,340 @@
+"""Checks of what operators rely on: failures, alarms, reconciliations, logs, and ``ragstack doctor``."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ragstack_common.services.status import read_alarms
+from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.deployed import deployment, stacks
+from ragstack_local.certify.deployed.deployment import SECONDS, Deployment
+from ragstack_local.certify.deployed.samples import BROKEN, Uploaded, samples, uploaded
+from ragstack_local.certify.runner import LIMITS
+from ragstack_local.certify.site import Site
+
+FAILURES: Final = "failures"
+RECONCILIATION: Final = "reconciliation"
+OPERATIONS: Final = "docs/OPERATIONS.md"
+
+DEAD_LETTERS_ALARM: Final = "ChangesDeadLettersAlarm"
+
+ALARM_SECONDS: Final = 15 * 60.0
+"""Amazon SQS sends the metrics of a queue to CloudWatch every minute, of a queue that was idle after up to 15 minutes.
+
+Source: Amazon SQS developer guide, available CloudWatch metrics.
+"""
+
+DISCARD_SECONDS: Final = 120.0
+
+FUNCTIONS: Final = (
+    *("answers", "authorizer", "converter", "documents", "ingestion", "ingestion_status", "query", "receipts"),
+    *("reconcile", "viewer"),
+)
+"""The functions of the stacks, by the names of their folders in ``lambdas/``."""
+
+DENIED: Final = re.compile(r"AccessDenied|not authorized to perform|UnauthorizedOperation|AuthorizationError")
+"""How services say that a role lacks a right."""
+
+REPORT: Final = re.compile(
+    r"REPORT RequestId.*?Memory Size: (?P<size>\d+) MB\s+Max Memory Used: (?P<used>\d+) MB"
+    r"(?:\s+Init Duration: (?P<init>[\d.]+) ms)?"
+)
+"""Source: Lambda developer guide, viewing logs for Python functions."""
+
+COLD_START_SECONDS: Final = 10.0
+"""Lambda ends an initialization that takes longer, and repeats it.
+
+Source: Lambda developer guide, execution environment.
+"""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A document that failed for good, and its dead letters."""
+
+    document: Uploaded
+    message_ids: tuple[str, ...]
+
+
+def failure(site: Site) -> Failure:
+    """A document that failed for good."""
+    deployed = deployment.of(site)
+    made = uploaded(deployed, BROKEN, value=f"{site.token}-broken")
+
+    def look() -> tuple[str, ...]:
+        return tuple(_failed(deployed, made).get("message_ids", ()))
+
+    return Failure(made, site.eventually(look, "the dead letter of a document that failed"))
+
+
+def _failed(deployed: Deployment, document: Uploaded) -> Mapping[str, Any]:
+    listed = deployed.read("GET", "/api/failures")["documents"]
+    return next((each for each in listed if each["uri"] == document.uri), {})
+
+
+def discarded(site: Site) -> int:
+    """The dead letters of the document that failed, which are discarded."""
+    deployed, found = deployment.of(site), site.shared(failure)
+    answer = deployed.read("POST", "/api/failures/discard", {"message_ids": [*found.message_ids]})
+    return len(answer["messages"])
+
+
+def _failed_document(site: Site) -> Json:
+    found = site.shared(failure)
+    return {
+        "status": found.document.status,
+        "reason": "given" if found.document.detail["reason"] else "missing",
+        "dead letters": len(found.message_ids),
+        "advice": "given" if _failed(deployment.of(site), found.document).get("advice") else "missing",
+    }
+
+
+def _alarm_rings(site: Site) -> Json:
+    deployed = deployment.of(site)
+    if not site.is_aws:
+        raise NotTried("the local CloudWatch evaluates no alarms")
+    site.shared(failure)
+    return _alarm_becomes(site, deployed, "ALARM")
+
+
+def _discarded(site: Site) -> Json:
+    """Discard the dead letters; SQS lists a message again some seconds after it was read."""
+    deployed, found = deployment.of(site), site.shared(failure)
+    number = site.shared(discarded)
+
+    def look() -> bool:
+        return not _failed(deployed, found.document).get("message_ids")
+
+    try:
+        site.eventually(look, "the end of the dead letters", DISCARD_SECONDS)
+    except TimeoutError:
+        return {"discarded": number, "left": True}
+    return {"discarded": number, "left": False}
+
+
+def _alarm_ends(site: Site) -> Json:
+    deployed = deployment.of(site)
+    if not site.is_aws:
+        raise NotTried("the local CloudWatch evaluates no alarms")
+    site.shared(discarded)
+    return _alarm_becomes(site, deployed, "OK")
+
+
+def _alarm_becomes(site: Site, deployed: Deployment, state: str) -> Json:
+    """Wait until the alarm about dead letters has a state; returns the one that it has at the end."""
+    cloudwatch = site.client("cloudwatch")
+
+    def found() -> str:
+        alarms = read_alarms(cloudwatch, f"{deployed.prefix}Storage-{DEAD_LETTERS_ALARM}")
+        return next((each["StateValue"] for each in alarms), "no alarm")
+
+    try:
+        site.eventually(lambda: found() == state, f"the alarm in the state {state}", ALARM_SECONDS)
+    except TimeoutError:
+        return found()
+    return state
+
+
+def _alarms(site: Site) -> Json:
+    """Count the alarms, as CloudWatch and as the API lists them."""
+    deployed = deployment.of(site)
+    apis = 2 if deployed.connection.people_url not in (None, deployed.connection.api_url) else 1
+    own = len(read_alarms(site.client("cloudwatch"), deployed.prefix))
+    listed = len(deployed.read("GET", "/api/status")["alarms"] or ())
+    documented = {1: 46, 2: 49}[apis]
+    return {"as documented": own == documented, "in the status": listed == own}
+
+
+def _reconciliation(site: Site) -> Json:
+    """Wait for a reconciliation that the schedule starts; locally, send what the schedule sends."""
+    deployed = deployment.of(site)
+    site.shared(samples)
+    before = {each["id"] for each in _jobs(deployed)}
+    if not site.is_aws:
+        site.client("sqs").send_message(
+            QueueUrl=deployed.connection.jobs_queue_url, MessageBody='{"start": "reconcile", "by": "schedule"}'
+        )
+
+    def look() -> Mapping[str, Any] | None:
+        new = (each for each in _jobs(deployed) if each["id"] not in before and each["by"] == "schedule")
+        return next((each for each in new if each["finished_at"]), None)
+
+    found: Any = site.eventually(look, "a scheduled reconciliation", 3 * 60 * stacks.EVERY_MINUTES)
+    return {"status": found["status"], "complete": found["report"].get("complete")}
+
+
+def _jobs(deployed: Deployment) -> list[Mapping[str, Any]]:
+    return [*deployed.read("GET", "/api/ingestion-jobs")["jobs"]]
+
+
+def lines(site: Site) -> Mapping[str, list[str]]:
+    """The logs of the functions."""
+    deployed, client = deployment.of(site), site.client("logs")
+    found = {}
+    for name, group in deployed.function_groups().items():
+        pages = client.get_paginator("filter_log_events").paginate(logGroupName=group)
+        found[name] = [event["message"] for page in pages for event in page["events"]]
+    return found
+
+
+def _invoked(site: Site) -> Json:
+    found = site.shared(lines)
+    # The local stack runs this one as a server, which logs to a file.
+    expected = [each for each in FUNCTIONS if site.is_aws or each != "answers"]
+    if not site.is_aws and deployment.of(site).connection.people_url is None:
+        expected.remove("authorizer")
+    return {"without a line": [each for each in expected if not found.get(each)]}
+
+
+def _rights(site: Site) -> Json:
+    found = site.shared(lines)
+    return {"denied": [name for name in FUNCTIONS if any(DENIED.search(line) for line in found.get(name, ()))]}
+
+
+def _reports(site: Site) -> Json:
+    """Read memory and cold starts from the lines that Lambda writes at the end of invocations."""
+    if not site.is_aws:
+        raise NotTried("the local Lambda measures neither memory nor cold starts")
+    full, slow, cold = set(), set(), set()
+    for name, logged in site.shared(lines).items():
+        for report in filter(None, map(REPORT.search, logged)):
+            if int(report["used"]) >= int(report["size"]):
+                full.add(name)
+            if report["init"]:
+                cold.add(name)
+                if float(report["init"]) > 1000 * COLD_START_SECONDS:
+                    slow.add(name)
+    return {
+        "without a report": [name for name in FUNCTIONS if name not in cold],
+        "out of memory": sorted(full),
+        f"cold start after more than {COLD_START_SECONDS:g} s": sorted(slow),
+    }
+
+
+def _doctor(site: Site) -> Json:
+    """Run the command as an operator does; returns the names of the checks that fail."""
+    deployed = deployment.of(site)
+    if not site.is_aws:
+        raise NotTried("`ragstack doctor` checks a local stack without a run")
+    command = [sys.executable, "-m", "ragstack_local", "doctor", "--aws", "--json", "--stack-prefix", deployed.prefix]
+    environment = {**os.environ, "AWS_REGION": site.region, "AWS_DEFAULT_REGION": site.region}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    checks = json.loads(ended.stdout)["checks"]
+    return {"failed": sorted(each["name"] for each in checks if each["status"] == "failed")}
+
+
+def _check(
+    name: str,
+    topic: str,
+    belief: str,
+    expected: Json,
+    observe: Callable[[Site], Json],
+    source: Source,
+    used_by: str = OPERATIONS,
+) -> Check:
+    return Check(
+        name=name,
+        topic=topic,
+        belief=belief,
+        source=source,
+        used_by=used_by,
+        expected=expected,
+        observe=observe,
+        seconds=SECONDS,
+    )
+
+
+CHECKS: Final = (
+    _check(
+        "failures.document",
+        FAILURES,
+        "A file that cannot be read is FAILED for good, with a reason and one dead letter",
+        {"status": "FAILED", "reason": "given", "dead letters": 1, "advice": "given"},
+        _failed_document,
+        Source.GUESS,
+        "failures (docs/OPERATIONS.md#failures)",
+    ),
+    _check(
+        "alarms.ring",
+        FAILURES,
+        "The alarm about dead letters rings for one of them",
+        "ALARM",
+        _alarm_rings,
+        Source.DOCUMENTATION,
+        "alarms (docs/OPERATIONS.md#alarms)",
+    ),
+    _check(
+        "failures.discarded",
+        FAILURES,
+        "A dead letter is gone after it was discarded",
+        {"discarded": 1, "left": False},
+        _discarded,
+        Source.DOCUMENTATION,
+        "failures (docs/OPERATIONS.md#failures)",
+    ),
+    _check(
+        "alarms.end",
+        FAILURES,
+        "The alarm about dead letters ends when none is left",
+        "OK",
+        _alarm_ends,
+        Source.DOCUMENTATION,
+        "alarms (docs/OPERATIONS.md#alarms)",
+    ),
+    _check(
+        "alarms.listed",
+        RECONCILIATION,
+        "The stacks create as many alarms as the documentation says, and the API lists them",
+        {"as documented": True, "in the status": True},
+        _alarms,
+        Source.DOCUMENTATION,
+        "alarms (docs/OPERATIONS.md#alarms)",
+    ),
+    _check(
+        "reconciliation.scheduled",
+        RECONCILIATION,
+        "The schedule starts a reconciliation, which compares everything",
+        {"status": "COMPLETE", "complete": True},
+        _reconciliation,
+        Source.DOCUMENTATION,
+        "reconciliation (docs/OPERATIONS.md#reconciliation)",
+    ),
+    _check(
+        "doctor.passes",
+        RECONCILIATION,
+        "ragstack doctor finds nothing wrong with new stacks",
+        {"failed": []},
+        _doctor,
+        Source.GUESS,
+        "ragstack doctor (docs/OPERATIONS.md#check)",
+    ),
+    _check(
+        "functions.invoked",
+        LIMITS,
+        "Each function was invoked by its route, queue or schedule, and writes its log",
+        {"without a line": []},
+        _invoked,
+        Source.GUESS,
+    ),
+    _check(
+        "functions.rights",
+        LIMITS,
+        "The functions' roles have every right that the checks needed",
+        {"denied": []},
+        _rights,
+        Source.GUESS,
+    ),
+    _check(
+        "functions.reports",
+        LIMITS,
+        "No function needs all of its memory, or more than ten seconds for a cold start",
+        {"without a report": [], "out of memory": [], f"cold start after more than {COLD_START_SECONDS:g} s": []},
+        _reports,
+        Source.GUESS,
+    ),
+)

@@ -1,0 +1,290 @@
+"""Checks of CloudFormation and IAM: how the templates deploy, and how resources change in place."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.deployed import deployment, stacks
+from ragstack_local.certify.deployed.deployment import SECONDS
+from ragstack_local.certify.deployed.removal import STACK, describe_stack
+from ragstack_local.certify.removal import ROLE
+from ragstack_local.certify.site import Site, error_code
+
+TOPIC: Final = "stacks"
+ROLLBACK: Final = "rollback"
+CHANGES: Final = "changes in place"
+OPERATIONS: Final = "docs/OPERATIONS.md"
+
+SMALL_SECONDS: Final = 600.0
+"""For a stack of two resources."""
+
+MAX_INLINE_CHARACTERS: Final = 10_240
+"""Source: IAM quotas, all inline policies of a role, without white space."""
+
+LONG_NAME: Final = 500
+"""Characters of a name of an object, of at most 1,024."""
+
+ASSUMED_BY_NOBODY: Final = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Effect": "Deny", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"},
+    ],
+}
+
+
+def _only_on_aws(site: Site, why: str) -> None:
+    if not site.is_aws:
+        raise NotTried(why)
+
+
+NO_TEMPLATES: Final = "the local CloudFormation lacks resources of these templates"
+
+
+def _stacks(site: Site) -> Json:
+    """Describe each stack; of one that failed, the types of the resources that could not be created."""
+    if site.is_aws:
+        site.shared(stacks.attempt)
+    prefix = site.stack_prefix if site.is_aws else deployment.of(site).prefix
+    cloudformation = site.client("cloudformation")
+    # The local stack has its knowledge base without CloudFormation.
+    parts = [each for each in stacks.PARTS if site.is_aws or each != "KnowledgeBase"]
+    found = {part: describe_stack(cloudformation, prefix + part) for part in parts}
+    states = {part: None if each is None else str(each["StackStatus"]) for part, each in found.items()}
+    bad = {part: state for part, state in states.items() if state not in ("CREATE_COMPLETE", "UPDATE_COMPLETE")}
+    failed = {
+        part: {"status": state, "failed": _failed_types(cloudformation, prefix + part) if state else []}
+        for part, state in bad.items()
+    }
+    return failed or "complete"
+
+
+def _failed_types(cloudformation: Any, name: str) -> list[Json]:
+    pages = cloudformation.get_paginator("describe_stack_events").paginate(StackName=name)
+    events = (each for page in pages for each in page["StackEvents"])
+    return [*sorted({each["ResourceType"] for each in events if each["ResourceStatus"].endswith("_FAILED")})]
+
+
+def _first_sync(site: Site) -> Json:
+    _only_on_aws(site, NO_TEMPLATES)
+    return deployment.of(site).outputs("KnowledgeBase").get("FirstSync")
+
+
+def _text_search(site: Site) -> Json:
+    """Read what became of text search; an index that is being built is on."""
+    _only_on_aws(site, NO_TEMPLATES)
+    state = deployment.of(site).outputs("KnowledgeBase").get("TextSearch", "")
+    return "on" if state in ("ACTIVE (1)", "BUILDING (1)") else "off"
+
+
+def _references(site: Site) -> Json:
+    """Look for weak references in a stack that was deployed."""
+    _only_on_aws(site, "the local CloudFormation has exports alone")
+    name = deployment.of(site).prefix + "Api"
+    client = site.client("cloudformation")
+    template = client.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
+    text = template if isinstance(template, str) else json.dumps(template)
+    return {"used": "Fn::GetStackOutput" in text, "stack": str((describe_stack(client, name) or {})["StackStatus"])}
+
+
+def policy(characters: int) -> str:
+    """Return a policy with this number of characters, as the synthesis counts them."""
+    statement: dict[str, Any] = {"Effect": "Deny", "Action": "s3:GetObject", "Resource": []}
+    document = {"Version": "2012-10-17", "Statement": [statement]}
+    resources: list[str] = statement["Resource"]
+
+    def size() -> int:
+        return len(json.dumps(document, separators=(",", ":")))
+
+    beginning = "arn:aws:s3:::ragstack-certify/"
+    while characters - size() > 2 * LONG_NAME:
+        resources.append(f"{beginning}{len(resources):03d}{'x' * LONG_NAME}")
+    resources.append(beginning)
+    resources[-1] += "x" * (characters - size())
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _policy_size(site: Site) -> Json:
+    """Give a role the longest policy, and one of a character more."""
+    _only_on_aws(site, "the local IAM does not count the characters of policies")
+    iam, name = site.client("iam"), site.name("policies")
+    with site.creating(ROLE, name):
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(ASSUMED_BY_NOBODY))
+
+    def put(characters: int) -> Callable[[], object]:
+        return lambda: iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=policy(characters))
+
+    sizes = {"the longest": MAX_INLINE_CHARACTERS, "one more": MAX_INLINE_CHARACTERS + 1}
+    return {text: error_code(put(size)) for text, size in sizes.items()}
+
+
+def _pool(**more: Any) -> Mapping[str, Any]:
+    return {"Type": "AWS::Cognito::UserPool", **more}
+
+
+def _template(**resources: Mapping[str, Any]) -> str:
+    return json.dumps({"Resources": resources})
+
+
+ENDS_AT_ONCE: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"},
+    "Condition": {
+        "Type": "AWS::CloudFormation::WaitCondition",
+        "DependsOn": "Pool",
+        "Properties": {"Handle": {"Ref": "Handle"}, "Timeout": "1", "Count": 1},
+    },
+}
+"""Fails a second after the pool was created."""
+
+
+def _protected_pool(site: Site) -> Json:
+    """Let the first deployment of a protected pool fail, and look at what its rollback does."""
+    _only_on_aws(site, "the local CloudFormation keeps no resource of a rollback")
+    name = site.name("rollback")
+    protected = _pool(
+        DeletionPolicy="Retain", UpdateReplacePolicy="Retain", Properties={"DeletionProtection": "ACTIVE"}
+    )
+    status = _created(site, name, _template(Pool=protected, **ENDS_AT_ONCE))
+    return {"stack": status, "pool": _resources(site, name)["Pool"]["ResourceStatus"]}
+
+
+def _second_factor(site: Site) -> Json:
+    factor = {"MfaConfiguration": "ON", "EnabledMfas": ["SOFTWARE_TOKEN_MFA"]}
+    before, after = _pool(Properties={"MfaConfiguration": "OFF"}), _pool(Properties=factor)
+    return _changed(site, "factor", _template(Part=before), _template(Part=after))
+
+
+def _header_policy(site: Site) -> Json:
+    def named(name: str) -> str:
+        security = {"ContentTypeOptions": {"Override": True}}
+        config = {"Name": name, "SecurityHeadersConfig": security}
+        properties = {"ResponseHeadersPolicyConfig": config}
+        return _template(Part={"Type": "AWS::CloudFront::ResponseHeadersPolicy", "Properties": properties})
+
+    return _changed(site, "headers", named(site.name("first")), named(site.name("second")))
+
+
+def _changed(site: Site, part: str, before: str, after: str) -> Json:
+    """Create a stack with a resource, change it, and say whether it is the same one afterwards."""
+    _only_on_aws(site, "the local CloudFormation replaces no resource")
+    name = site.name(part)
+    if (status := _created(site, name, before)) != "CREATE_COMPLETE":
+        return {"created": status}
+    first = _resources(site, name)["Part"]["PhysicalResourceId"]
+    cloudformation = site.client("cloudformation")
+    cloudformation.update_stack(StackName=name, TemplateBody=after)
+    status = _ended(site, name)
+    same = _resources(site, name)["Part"]["PhysicalResourceId"] == first
+    return {"changed": status, "resource": "the same" if same else "another"}
+
+
+def _created(site: Site, name: str, template: str) -> str:
+    with site.creating(STACK, name):
+        site.client("cloudformation").create_stack(StackName=name, TemplateBody=template)
+    return _ended(site, name)
+
+
+def _ended(site: Site, name: str) -> str:
+    """Wait until CloudFormation has ended its work at a stack; returns the status."""
+
+    def look() -> str | None:
+        status = str((describe_stack(site.client("cloudformation"), name) or {})["StackStatus"])
+        return None if status.endswith("_IN_PROGRESS") else status
+
+    return str(site.eventually(look, "the end of the work at a small stack", SMALL_SECONDS))
+
+
+def _resources(site: Site, name: str) -> Mapping[str, Mapping[str, Any]]:
+    found = site.client("cloudformation").describe_stack_resources(StackName=name)["StackResources"]
+    return {each["LogicalResourceId"]: each for each in found}
+
+
+def _check(
+    name: str,
+    topic: str,
+    belief: str,
+    expected: Json,
+    observe: Callable[[Site], Json],
+    source: Source,
+    used_by: str = OPERATIONS,
+) -> Check:
+    return Check(
+        name=name,
+        topic=topic,
+        belief=belief,
+        source=source,
+        used_by=used_by,
+        expected=expected,
+        observe=observe,
+        seconds=SECONDS,
+    )
+
+
+IN_PLACE: Final = {"changed": "UPDATE_COMPLETE", "resource": "the same"}
+
+CHECKS: Final = (
+    _check("deployment.stacks", TOPIC, "The templates deploy", "complete", _stacks, Source.MODEL, "all stacks"),
+    _check(
+        "deployment.first_sync",
+        TOPIC,
+        "The first synchronisation of a new data source is complete before documents are uploaded",
+        "COMPLETE (1)",
+        _first_sync,
+        Source.THIRD_PARTY,
+        "output FirstSync",
+    ),
+    _check(
+        "deployment.text_search",
+        TOPIC,
+        "UpdateMetadataConfiguration accepts our signed request for an index that CloudFormation created",
+        "on",
+        _text_search,
+        Source.GUESS,
+        "output TextSearch",
+    ),
+    _check(
+        "deployment.references",
+        TOPIC,
+        "The Region knows Fn::GetStackOutput",
+        {"used": True, "stack": "CREATE_COMPLETE"},
+        _references,
+        Source.DOCUMENTATION,
+        "all stacks",
+    ),
+    _check(
+        "policies.size",
+        CHANGES,
+        "IAM counts the characters of inline policies as the synthesis does",
+        {"the longest": "accepted", "one more": {"error": "LimitExceeded"}},
+        _policy_size,
+        Source.DOCUMENTATION,
+        "tenants (infra/policy_sizes.py)",
+    ),
+    _check(
+        "changes.protected_pool",
+        ROLLBACK,
+        "The rollback of a first deployment leaves a protected user pool alone",
+        {"stack": "ROLLBACK_COMPLETE", "pool": "DELETE_SKIPPED"},
+        _protected_pool,
+        Source.GUESS,
+        "auth=cognito",
+    ),
+    _check(
+        "changes.second_factor",
+        CHANGES,
+        "The second factor of an existing user pool can be changed",
+        IN_PLACE,
+        _second_factor,
+        Source.GUESS,
+        "mfa",
+    ),
+    _check(
+        "changes.header_policy",
+        CHANGES,
+        "Header policies are renamed in place",
+        IN_PLACE,
+        _header_policy,
+        Source.GUESS,
+        "the console",
+    ),
+)
