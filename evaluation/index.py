@@ -15,7 +15,13 @@ from typing import Any, Final
 from botocore.config import Config
 
 from evaluation.dataset import DataSet, EvaluationError
-from local_bedrock.creation import create_knowledge_base, create_vector_index
+from evaluation.setups import MANAGED_BASE, ON_S3_VECTORS, OPENSEARCH
+from local_bedrock.creation import (
+    create_custom_connector,
+    create_knowledge_base,
+    create_managed_knowledge_base,
+    create_vector_index,
+)
 from ragstack_common.ingestion.requests import text_document
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_local.connection.connection import local_client, local_environment
@@ -47,13 +53,13 @@ class Indexing:
         embedding: In the form of `ragstack bedrock --embedding`.
         contextual_headers: Whether chunks are indexed with their document's name, title and headings.
         cosine_share: Share of the cosine in HYBRID searches; None for the embedding's own.
-        on_s3_vectors: Whether the knowledge base is on an index of S3 Vectors.
+        store: The kind of knowledge base, as in a setup.
     """
 
     embedding: str
     contextual_headers: bool = True
     cosine_share: float | None = None
-    on_s3_vectors: bool = False
+    store: str = OPENSEARCH
 
     def folder(self, cache: Path, data: DataSet) -> Path:
         """Return the folder of the index of a collection; each way to index has its own."""
@@ -103,7 +109,7 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, counted: Counted = l
     # Nothing listens at this port.
     environment = dict(os.environ) if uses_aws else local_environment("http://127.0.0.1:9")
     with running(indexing.folder(cache, data), arguments, environment) as (child, url):
-        index = _opened(url, on_s3_vectors=indexing.on_s3_vectors)
+        index = _opened(url, indexing.store)
         _fill(index, data, child, counted)
         yield index
 
@@ -126,23 +132,27 @@ def running(folder: Path, arguments: Sequence[str], environment: Mapping[str, st
         child.stop()
 
 
-def _opened(url: str, *, on_s3_vectors: bool) -> Index:
-    """Find the knowledge base in the folder, or make it; a second one finds its embeddings there."""
+def _opened(url: str, store: str) -> Index:
+    """Find the knowledge base in the folder, or make it; a further one finds its embeddings there."""
     agent = make_client(url, "bedrock-agent")
-    name = f"{KNOWLEDGE_BASE}-s3-vectors" if on_s3_vectors else KNOWLEDGE_BASE
+    name = KNOWLEDGE_BASE if store == OPENSEARCH else f"{KNOWLEDGE_BASE}-{store.replace('_', '-')}"
     bases = [base for base in agent.list_knowledge_bases()["knowledgeBaseSummaries"] if base["name"] == name]
     if bases:
         identifier = bases[0]["knowledgeBaseId"]
+    elif store == MANAGED_BASE:
+        identifier = create_managed_knowledge_base(agent, name)
     else:
-        place = create_vector_index(make_client(url, "s3vectors"), name) if on_s3_vectors else None
+        place = create_vector_index(make_client(url, "s3vectors"), name) if store == ON_S3_VECTORS else None
         identifier = create_knowledge_base(agent, name, place)
     found = agent.list_data_sources(knowledgeBaseId=identifier)["dataSourceSummaries"]
-    if not found:
-        made = agent.create_data_source(
-            knowledgeBaseId=identifier, name=KNOWLEDGE_BASE, dataSourceConfiguration={"type": "CUSTOM"}
-        )
-        found = [made["dataSource"]]
-    return Index(url, identifier, found[0]["dataSourceId"])
+    if found:
+        return Index(url, identifier, found[0]["dataSourceId"])
+    if store == MANAGED_BASE:
+        return Index(url, identifier, create_custom_connector(agent, identifier, KNOWLEDGE_BASE))
+    made = agent.create_data_source(
+        knowledgeBaseId=identifier, name=KNOWLEDGE_BASE, dataSourceConfiguration={"type": "CUSTOM"}
+    )
+    return Index(url, identifier, made["dataSource"]["dataSourceId"])
 
 
 def _fill(index: Index, data: DataSet, child: Child, counted: Counted) -> None:

@@ -17,9 +17,10 @@ from evaluation.setups import Setup
 from evaluation.table import Cell, Table
 from ragstack_common import __version__
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest
+from ragstack_common.search.engines.bedrock import BedrockBackend
 from ragstack_common.settings import base as settings
 from ragstack_common.settings.limits import MAX_RESULTS
-from ragstack_common.settings.names import EMBEDDING_HEADER
+from ragstack_common.settings.names import EMBEDDING_HEADER, MANAGED
 from ragstack_common.settings.relevance import Calibration, Calibrations, Provenance, Signal, calibration_of
 from ragstack_common.settings.search import ANSWERABLE_RELEVANCE
 
@@ -37,7 +38,7 @@ class Relevance:
     Attributes:
         questions: Number of questions of all sets.
         embedding: The name that the engine reports, if any.
-        search_type: HYBRID, SEMANTIC, or None for the engine's default.
+        search_type: HYBRID, SEMANTIC, MANAGED, or None for the engine's default.
         qualities: One for each set, by what the calibration was fitted to.
     """
 
@@ -96,12 +97,13 @@ def measured(engines: Sequence[Engines], setup: Setup) -> Relevance:
 
 
 def _identified(engines: Engines, setup: Setup, backend: RetrievalBackend) -> tuple[str | None, str | None]:
-    """Return the name of the embedding, which only a local Bedrock reports, and the search type."""
+    """Return the name of the embedding, which only a local Bedrock reports, and the kind of search."""
     if not setup.is_bedrock:
-        return None, getattr(backend, "search_type", None)
+        return None, backend.search_kind if isinstance(backend, BedrockBackend) else None
     client, identifier = engines.knowledge_base(setup)
     answer = client("bedrock-agent-runtime").retrieve(knowledgeBaseId=identifier, retrievalQuery={"text": "embedding"})
-    return answer["ResponseMetadata"]["HTTPHeaders"].get(EMBEDDING_HEADER), setup.search
+    kind = MANAGED if engines.is_managed(setup) else setup.search
+    return answer["ResponseMetadata"]["HTTPHeaders"].get(EMBEDDING_HEADER), kind
 
 
 def _collected(engines: Engines, backend: RetrievalBackend, label: str, foreign: Sequence[str]) -> Passages:

@@ -17,13 +17,14 @@ from evaluation import metrics
 from evaluation.dataset import FILTERS, DataSet, EvaluationError, EvaluationQuery
 from evaluation.index import Index, Indexing, serving
 from evaluation.metrics import PRIMARY, Difference, Interval, Values
-from evaluation.setups import PRIVATE, STACK, Setup
+from evaluation.setups import MANAGED_BASE, ON_S3_VECTORS, PRIVATE, STACK, Setup
 from evaluation.table import Table
 from ragstack_common.answers.followup import with_subject
 from ragstack_common.answers.models.protocol import ModelMessage
 from ragstack_common.core.deadline import wait_for
 from ragstack_common.core.errors import RagStackError
 from ragstack_common.search import RetrievalBackend, RetrievedChunk, SearchRequest, create_retrieval_backend
+from ragstack_common.search.engines.found_store import store_of
 from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.naming import QuestionTerms
 from ragstack_common.search.rerank.factory import load_reranker
@@ -32,6 +33,7 @@ from ragstack_common.search.wrappers.reranked import RerankedBackend
 from ragstack_common.settings.names import (
     BEDROCK_ENGINE,
     DEFAULT_RERANKER,
+    MANAGED,
     NO_RERANKER,
     OPENSEARCH_SERVERLESS,
     S3_VECTORS,
@@ -111,7 +113,7 @@ class Engines:
                 f"{self.data.name} has questions and no documents: write engine=stack, or the file of a backend's"
                 " configuration"
             )
-        indexing = Indexing(setup.embedding, setup.headers, setup.cosine_share, on_s3_vectors=setup.on_s3_vectors)
+        indexing = Indexing(setup.embedding, setup.headers, setup.cosine_share, store=setup.store)
         if self._served is None or self._served[0] != indexing:
             self._served = None
             self._server.close()
@@ -133,7 +135,10 @@ class Engines:
         return completed
 
     def _with_collection(self, part: Any, setup: Setup) -> Any:
-        """Replace each part of the type ``collection`` by the private knowledge base with the data set."""
+        """Replace each part of the type ``collection`` by the private knowledge base with the data set.
+
+        A knowledge base of the user's own is searched as its vector store allows.
+        """
         if isinstance(part, list):
             return [self._with_collection(each, setup) for each in part]
         if not isinstance(part, dict):
@@ -141,6 +146,8 @@ class Engines:
         if part.get("type") == "collection":
             private = setup.model_copy(update={"engine": PRIVATE})
             return {**self._bedrock(private), **part, "type": BEDROCK_ENGINE}
+        if part.get("type") == BEDROCK_ENGINE and "vector_store" not in part:
+            part = {**part, "vector_store": store_of(str(part.get("knowledge_base_id")))}
         return {name: self._with_collection(each, setup) for name, each in part.items()}
 
     def knowledge_base(self, setup: Setup) -> tuple[Callable[[str], Any], str]:
@@ -153,13 +160,19 @@ class Engines:
         index = self._index(setup)
         return index.client, index.knowledge_base_id
 
+    def is_managed(self, setup: Setup) -> bool:
+        """Whether a setup searches a knowledge base of type MANAGED."""
+        return setup.store == MANAGED_BASE or (setup.engine == STACK and self.stack().vector_store == MANAGED)
+
     def _bedrock(self, setup: Setup) -> dict[str, Any]:
         client, knowledge_base_id = self.knowledge_base(setup)
         # The local Bedrock has every operator.
-        store: dict[str, Any] = {"vector_store": OPENSEARCH_SERVERLESS}
-        if setup.on_s3_vectors:
+        store: dict[str, Any] = {"vector_store": OPENSEARCH_SERVERLESS, "search_type": setup.search}
+        if setup.store == ON_S3_VECTORS:
             clients = {"index_client": client("s3vectors"), "agent_client": client("bedrock-agent")}
-            store = {"vector_store": S3_VECTORS, **clients}
+            store = {**store, "vector_store": S3_VECTORS, **clients}
+        elif self.is_managed(setup):
+            store = {"vector_store": MANAGED}
 
         async def vocabulary() -> Vocabulary:
             return vocabulary_of(self.data)
@@ -168,7 +181,6 @@ class Engines:
             "type": BEDROCK_ENGINE,
             "knowledge_base_id": knowledge_base_id,
             "client": client("bedrock-agent-runtime"),
-            "search_type": setup.search,
             "merge": setup.merge,
             "filtered_score_boost": setup.boost,
             "timeout_seconds": 60.0,  # a timeout would lower the figures

@@ -13,6 +13,11 @@ from ragstack_common.settings.names import NO_RERANKER
 from ragstack_common.settings.reranking_weights import RerankingWeights
 from ragstack_common.settings.search import ANSWERABLE_RELEVANCE, DEFAULT_BOOST, SEARCH_K, Reranker
 
+OPENSEARCH: Final = "opensearch"
+ON_S3_VECTORS: Final = "s3_vectors"
+MANAGED_BASE: Final = "managed"
+"""Kinds of knowledge bases."""
+
 PRIVATE: Final = "private"
 STACK: Final = "stack"
 """Engines that are not the file of a configuration."""
@@ -27,8 +32,10 @@ class Setup(BaseModel):
     embedding: Annotated[str, AfterValidator(chosen_embedding)] = Field(
         "", validate_default=True, description="as in `ragstack bedrock`, with the same default"
     )
-    store: Literal["opensearch", "s3_vectors"] = Field(
-        "opensearch", description="of the knowledge base; with s3_vectors, HYBRID searches the words of its index"
+    store: Literal["opensearch", "s3_vectors", "managed"] = Field(
+        "opensearch",
+        description="of the knowledge base; with s3_vectors, HYBRID searches the words of its index; managed is always"
+        " HYBRID",
     )
     headers: bool = Field(True, description="index chunks with their document's name, title and headings")
     cosine_share: float | None = Field(None, ge=0, le=1, description="of HYBRID; with 0 it is BM25 alone")
@@ -55,8 +62,10 @@ class Setup(BaseModel):
             raise ValueError("a backend's configuration decides how it reranks: leave rerank out")
         if self.cosine_share is not None and (self.engine != PRIVATE or self.search != "HYBRID"):
             raise ValueError("cosine_share belongs to a HYBRID search of engine=private")
-        if self.on_s3_vectors and (self.engine != PRIVATE or self.cosine_share is not None):
-            raise ValueError("store=s3_vectors belongs to engine=private, without a cosine_share")
+        if self.store != OPENSEARCH and (self.engine != PRIVATE or self.cosine_share is not None):
+            raise ValueError(f"store={self.store} belongs to engine=private, without a cosine_share")
+        if self.store == MANAGED_BASE and self.search != "HYBRID":
+            raise ValueError("store=managed is always HYBRID: leave search out")
         return self
 
     @classmethod
@@ -92,11 +101,6 @@ class Setup(BaseModel):
     def is_bedrock(self) -> bool:
         """Whether a knowledge base is searched that a local Bedrock serves."""
         return self.engine in (PRIVATE, STACK)
-
-    @property
-    def on_s3_vectors(self) -> bool:
-        """Whether the knowledge base is on S3 Vectors."""
-        return self.store == "s3_vectors"
 
     @property
     def label(self) -> str:

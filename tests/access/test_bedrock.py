@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +18,8 @@ from local_bedrock.creation import create_knowledge_base, create_vector_index
 from ragstack_common.embedding import HashedEmbedding
 from ragstack_common.search import RetrievedChunk, SearchRequest
 from ragstack_common.search.engines.bedrock import BedrockEngine
-from ragstack_common.settings.names import S3_VECTORS
-from tests.local_bedrock.support import Bedrock, client, serving
+from ragstack_common.settings.names import MANAGED, OPENSEARCH_SERVERLESS, S3_VECTORS
+from tests.local_bedrock.support import Bedrock, Source, client, serving
 from tests.support.soak import SOAK
 
 VISIBLE: Final = 60
@@ -37,7 +38,7 @@ class Pair:
     bedrock: Bedrock
     with_hidden: str
     without: str
-    on_s3_vectors: bool = False
+    store: str = OPENSEARCH_SERVERLESS
 
 
 def texts(number: int, seed: int) -> list[str]:
@@ -80,41 +81,54 @@ def unscoped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 @pytest.fixture(scope="module")
 def index_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """On S3 Vectors, where words are found in the index."""
-    with made(tmp_path_factory.mktemp("bedrock"), on_s3_vectors=True, scope_attribute="access") as pair:
+    with made(tmp_path_factory.mktemp("bedrock"), S3_VECTORS, scope_attribute="access") as pair:
         yield pair
 
 
 @pytest.fixture(scope="module")
 def unscoped_index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with made(tmp_path_factory.mktemp("bedrock"), on_s3_vectors=True) as pair:
+    with made(tmp_path_factory.mktemp("bedrock"), S3_VECTORS) as pair:
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def managed_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with made(tmp_path_factory.mktemp("bedrock"), MANAGED, scope_attribute="access") as pair:
         yield pair
 
 
 @contextmanager
-def made(folder: Path, *, on_s3_vectors: bool = False, **options: Any) -> Iterator[Pair]:
+def made(folder: Path, store: str = OPENSEARCH_SERVERLESS, **options: Any) -> Iterator[Pair]:
     visible = [document(f"v{n}", text, "mine") for n, text in enumerate(texts(VISIBLE, 1))]
     hidden = [document(f"h{n}", text, "theirs") for n, text in enumerate([*texts(HIDDEN - 1, 2), "zebra " * 9])]
     with serving(folder, **options) as bedrock:
         bases = []
         for name, documents in (("with", visible + hidden), ("without", visible)):
-            index = create_vector_index(client("s3vectors", bedrock.url), name) if on_s3_vectors else None
-            source = bedrock.custom_source(create_knowledge_base(bedrock.agent, name, index))
+            source = _source(bedrock, store, name)
             for start in range(0, len(documents), 10):
                 found = source.ingested(*documents[start : start + 10])
                 assert {each["status"] for each in found} == {"INDEXED"}
             bases.append(source.knowledge_base_id)
         with_hidden, without = bases
-        yield Pair(bedrock, with_hidden, without, on_s3_vectors)
+        yield Pair(bedrock, with_hidden, without, store)
+
+
+def _source(bedrock: Bedrock, store: str, name: str) -> Source:
+    if store == MANAGED:
+        return bedrock.connector(bedrock.managed_base(name), "CUSTOM")
+    index = create_vector_index(client("s3vectors", bedrock.url), name) if store == S3_VECTORS else None
+    return bedrock.custom_source(create_knowledge_base(bedrock.agent, name, index))
 
 
 def found(
     pair: Pair, knowledge_base: str, search_type: str, question: str, top_k: int = TOP_K, filters: Any = None
 ) -> list[RetrievedChunk]:
-    store: dict[str, Any] = {}
-    if pair.on_s3_vectors:
-        clients = {"index_client": client("s3vectors", pair.bedrock.url), "agent_client": pair.bedrock.agent}
-        store = {"vector_store": S3_VECTORS, **clients}
-    engine = BedrockEngine(knowledge_base, search_type=search_type, client=pair.bedrock.runtime, **store)
+    options: dict[str, Any] = {"vector_store": pair.store}
+    if pair.store == S3_VECTORS:
+        options |= {"index_client": client("s3vectors", pair.bedrock.url), "agent_client": pair.bedrock.agent}
+    if pair.store != MANAGED:
+        options["search_type"] = search_type
+    engine = BedrockEngine(knowledge_base, client=pair.bedrock.runtime, **options)
     request = SearchRequest(question, top_k, scope_filter={"access": {"$in": ["mine", "none"]}}, filters=filters)
     outcome = asyncio.run(engine.search(request))
     assert outcome.complete
@@ -127,9 +141,11 @@ def questions() -> Sequence[str]:
     return [" ".join(text.split()[: drawn.randint(1, 6)]) for text in texts(QUESTIONS, 4)]
 
 
-@pytest.mark.parametrize("search_type", ["SEMANTIC", "HYBRID"])
+@pytest.mark.parametrize(
+    ("store", "search_type"),
+    [*product(["pair", "index_pair"], ["SEMANTIC", "HYBRID"]), ("managed_pair", "HYBRID")],
+)
 @pytest.mark.parametrize("filters", [None, {"part": {"$eq": "odd"}}, {"$or": [{"access": "mine"}, {"part": "even"}]}])
-@pytest.mark.parametrize("store", ["pair", "index_pair"])
 def test_hidden_documents_change_no_hit_and_no_score(
     store: str, search_type: str, filters: Any, request: pytest.FixtureRequest
 ) -> None:
@@ -145,7 +161,7 @@ def test_hidden_documents_change_no_hit_and_no_score(
         assert first == second, question
 
 
-@pytest.mark.parametrize("store", ["pair", "index_pair"])
+@pytest.mark.parametrize("store", ["pair", "index_pair", "managed_pair"])
 def test_a_filter_changes_no_score_of_a_caller_with_labels(store: str, request: pytest.FixtureRequest) -> None:
     """A filter of the question isn't a part of the scope: a wrong one must not lift what it admits."""
     pair: Pair = request.getfixturevalue(store)

@@ -474,6 +474,11 @@ class BedrockBackend(MultiSliceBackend):
             searched, filtered_score_boost, timeout_seconds, enabled, merge, max_slices, vocabulary=vocabulary
         )
 
+    @property
+    def search_kind(self) -> str | None:
+        """What calibrations for a service without signals call the search: its search type, or MANAGED."""
+        return self.engine.form.kind({})
+
     async def _search(self, request: SearchRequest) -> SearchOutcome:
         check_top_k(request.top_k, self.max_top_k)
         self.engine.check_filters(request)  # a slice cannot tell a preference from a restriction
