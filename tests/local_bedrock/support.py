@@ -37,6 +37,13 @@ OPENSEARCH = {
     },
 }
 TEXT_MODEL = "anthropic.claude-3-haiku-20240307-v1:0"
+CUSTOM_MODEL = {
+    "embeddingModelType": "CUSTOM",
+    "embeddingModelArn": MODEL,
+    "embeddingModelConfiguration": {"bedrockEmbeddingModelConfiguration": {"dimensions": 1024}},
+}
+"""Of a managed knowledge base, whose chunks can then be chosen."""
+
 S3_VECTORS = {
     "type": "S3_VECTORS",
     "s3VectorsConfiguration": {"indexArn": "arn:aws:s3vectors:us-east-1:123456789012:bucket/b/index/i"},

@@ -9,6 +9,7 @@ import pytest
 from local_bedrock.options import Pace
 from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import (
+    CUSTOM_MODEL,
     MODEL,
     OPENSEARCH,
     ROLE,
@@ -24,11 +25,6 @@ from tests.local_bedrock.support import (
 )
 from tests.support.waiting import eventually
 
-CUSTOM_MODEL = {
-    "embeddingModelType": "CUSTOM",
-    "embeddingModelArn": MODEL,
-    "embeddingModelConfiguration": {"bedrockEmbeddingModelConfiguration": {"dimensions": 1024}},
-}
 FIXED = {"chunkingStrategy": "FIXED_SIZE", "fixedSizeChunkingConfiguration": {"maxTokens": 50, "overlapPercentage": 10}}
 DAILY: dict[str, Any] = {"daily": {}}
 BUCKET = {"connectionConfiguration": {"bucketName": "documents"}}

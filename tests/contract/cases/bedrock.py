@@ -6,14 +6,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from local_bedrock.creation import create_knowledge_base, create_managed_knowledge_base, create_vector_index
+from local_bedrock.creation import create_knowledge_base, create_vector_index
 from local_bedrock.pytest_plugin import TemporaryKnowledgeBase
 from local_bedrock.server import running
 from ragstack_common.search import RetrievalBackend, create_retrieval_backend
 from ragstack_common.settings.names import MANAGED, OPENSEARCH_SERVERLESS, S3_VECTORS
 from tests.contract.case import PATIENCE_SECONDS, Case
 from tests.contract.documents import Document
-from tests.local_bedrock.support import client, connector_configuration
+from tests.local_bedrock.support import CUSTOM_MODEL, Bedrock, client, connector_configuration
 from tests.support.waiting import eventually
 
 ONE_SENTENCE = {
@@ -71,7 +71,7 @@ def _filled(
 def knowledge_base_of(url: str, store: str) -> TemporaryKnowledgeBase:
     agent = client("bedrock-agent", url)
     if store == MANAGED:
-        identifier = create_managed_knowledge_base(agent, "contract")
+        identifier = Bedrock.at(url).managed_base("contract", **CUSTOM_MODEL)
     else:
         index = create_vector_index(client("s3vectors", url), "contract") if store == S3_VECTORS else None
         identifier = create_knowledge_base(agent, "contract", index)
