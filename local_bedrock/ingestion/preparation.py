@@ -162,6 +162,9 @@ class Preparation:
                     acl = access_control.parse_sidecar(sidecar.data, uri) or acl
             metadata.check_size(found.attributes, base.search)
         except UnreadableDocument as error:
+            if source.has_access_control and source.type == "S3":
+                # The earlier version has another list, which may no longer hold.
+                raise NoAccessList(str(error)) from None
             if content.tag == submission.document.content_tag:
                 raise MetadataUpdateFailed(str(error)) from None
             raise

@@ -320,6 +320,27 @@ def test_a_changed_file_of_prefixes_applies_to_its_documents_at_the_next_job(
     assert lists() == {"heron.txt": acl(["ben@example.com"]), "osprey.txt": acl(["ann@example.com"])}
 
 
+@pytest.mark.parametrize("file", [None, b"not JSON", b'{"metadataAttributes": {}, "accessControlList": "Ann"}'])
+def test_a_document_that_loses_its_list_is_no_longer_there(
+    s3: Any, bucket: str, lists: Lists, file: bytes | None
+) -> None:
+    put(s3, bucket, "heron.txt")
+    put_json(s3, bucket, "heron.txt.metadata.json", {"metadataAttributes": {}, "accessControlList": [ANN]})
+    source = connected(lists.bedrock, lists.bedrock.managed_base("lost"), bucket, aclEnabled=True)
+    source.synchronised()
+    before = lists()
+    if file is None:
+        s3.delete_object(Bucket=bucket, Key="heron.txt.metadata.json")
+    else:
+        s3.put_object(Bucket=bucket, Key="heron.txt.metadata.json", Body=file)
+
+    job = source.synchronised()
+
+    assert before == {"heron.txt": acl(["ann@example.com"])}
+    assert lists() == {}
+    assert job["statistics"]["numberOfDocumentsFailed"] == 1
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

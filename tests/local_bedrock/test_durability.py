@@ -155,8 +155,11 @@ def test_a_job_that_is_killed_repeatedly_counts_right(
     }
 
 
+@pytest.mark.parametrize("kind", ["VECTOR", "MANAGED"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int) -> None:
+def test_kills_lose_no_acknowledged_document(
+    tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int, kind: str
+) -> None:
     moment = random.Random(seed)
     options = {"pace": Pace(indexing_seconds=0.4, deletion_seconds=0.3), "s3_endpoint": s3_url}
     for number in range(20):
@@ -170,8 +173,7 @@ def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: st
         with forked_bedrock(tmp_path, **options) as url:
             bedrock = Bedrock.at(url)
             if not custom:
-                base = bedrock.knowledge_base("killed-at-random")
-                custom, scanned = bedrock.custom_source(base).ids, bedrock.s3_source(base, bucket).ids
+                custom, scanned = (source.ids for source in _sources(bedrock, kind, bucket))
             source = Source(bedrock, custom["knowledgeBaseId"], custom["dataSourceId"])
             names = [f"{round_}-{number}" for number in range(10)]
             source.ingest(*(text_document(name, f"{name} stands.") for name in names))
@@ -206,6 +208,16 @@ def test_kills_lose_no_acknowledged_document(tmp_path: Path, s3: Any, s3_url: st
     assert statuses <= {"COMPLETE", "STOPPED"}
     assert last["status"] == "COMPLETE"
     assert [detail["status"] for detail in listed] == ["INDEXED"] * 20
+
+
+def _sources(bedrock: Bedrock, kind: str, bucket: str) -> tuple[Source, Source]:
+    """A source for direct ingestion, and one of a bucket, of a new knowledge base."""
+    if kind == "MANAGED":
+        base = bedrock.managed_base("killed-at-random")
+        in_bucket = bedrock.connector(base, "S3", connectionConfiguration={"bucketName": bucket})
+        return bedrock.connector(base, "CUSTOM"), in_bucket
+    base = bedrock.knowledge_base("killed-at-random")
+    return bedrock.custom_source(base), bedrock.s3_source(base, bucket)
 
 
 def test_a_restart_changes_no_result(tmp_path: Path) -> None:

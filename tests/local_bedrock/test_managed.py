@@ -193,6 +193,19 @@ def test_a_connector_is_created_at_the_pace_of_a_knowledge_base(tmp_path: Path) 
         ]
 
 
+def test_a_connector_that_was_being_created_is_available_after_a_restart(tmp_path: Path) -> None:
+    clock = Clock(1_000.0)
+    with serving(tmp_path, clock=clock) as bedrock:
+        base = bedrock.managed_base("restarted")
+    with serving(tmp_path, clock=clock, pace=Pace(creation_seconds=60)) as bedrock:
+        created = create_source(bedrock, base, connector_configuration("CUSTOM"))
+    clock.now += 61
+
+    with serving(tmp_path, clock=clock) as bedrock:
+        ids = {"knowledgeBaseId": base, "dataSourceId": created["dataSourceId"]}
+        eventually(lambda: bedrock.agent.get_data_source(**ids)["dataSource"]["status"] == "AVAILABLE")
+
+
 @pytest.mark.parametrize(
     ("configuration", "words"),
     [
