@@ -16,6 +16,7 @@ from ragstack_common.core.artefacts import WORDS_SUFFIX
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.core.uris import SIDECAR_SUFFIX, split_uri
+from ragstack_common.filters.bedrock import to_bedrock
 from ragstack_common.ingestion.messages import Compare, DeadLetter, QueueMessage, check, read_compare
 from ragstack_common.ingestion.services import CALL_ERRORS, Services
 from ragstack_common.ingestion.sidecars import parse_sidecar
@@ -40,15 +41,18 @@ from ragstack_common.registry.receipts import (
     Recognized,
 )
 from ragstack_common.registry.records import WORKED_ON, DocumentRecord, Status
+from ragstack_common.search.engines.forms import form_of
 from ragstack_common.settings.ingestion import OFF
 from ragstack_common.settings.names import SOURCE_URI_KEY
+from ragstack_common.text.positions import PAGE_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_bedrock_agent_runtime import AgentsforBedrockRuntimeClient
     from mypy_boto3_s3 import S3Client
 
 CHUNKS_PER_LOOKUP: Final = 100
-"""Source: bedrock-agent-runtime, KnowledgeBaseVectorSearchConfiguration$numberOfResults."""
+"""Source: bedrock-agent-runtime, numberOfResults of KnowledgeBaseVectorSearchConfiguration and
+ManagedSearchConfiguration."""
 
 QUERY_CHARACTERS: Final = 1000
 """Source: Bedrock quotas, query size of Retrieve as reported; the model allows 20,000."""
@@ -69,8 +73,6 @@ ANY_TEXT: Final = "text"
 """A query for all chunks of a document, whatever they have."""
 
 EXAMPLE_CHARACTERS: Final = 80
-
-PAGE_KEY: Final = "x-amz-bedrock-kb-document-page-number"
 
 _CHANGED: Final = frozenset({"404", "412", "NoSuchKey", "NoSuchVersion", "PreconditionFailed"})
 
@@ -125,6 +127,7 @@ class ReceiptService:
         self, services: Services, runtime: "AgentsforBedrockRuntimeClient", s3: "S3Client", counts: Counts
     ) -> None:
         self._services, self._runtime, self._s3, self._counts = services, runtime, s3, counts
+        self._form = form_of(services.settings.vector_store, None, lambda: runtime.meta.region_name)
 
     def process(self, messages: Sequence[QueueMessage], seconds_left: Callable[[], float]) -> list[str]:
         """Compare the documents in messages of the receipts queue, while there is time for one more.
@@ -345,15 +348,13 @@ class ReceiptService:
 
     def _lookup(self, place: KnowledgeBaseIds, uris: Sequence[str], query: str) -> list["_Found"]:
         """Return the chunks of documents that are most like a query."""
-        condition = {
-            "in" if len(uris) > 1 else "equals": {"key": SOURCE_URI_KEY, "value": uris if len(uris) > 1 else uris[0]}
-        }
-        configuration: Any = {"vectorSearchConfiguration": {"numberOfResults": CHUNKS_PER_LOOKUP, "filter": condition}}
+        condition = to_bedrock(self._form.of_documents(uris))
+        configuration: Any = self._form.configuration(CHUNKS_PER_LOOKUP, condition, everything=True)
         self._services.lookups.wait("retrieve")
         answer = self._runtime.retrieve(
             knowledgeBaseId=place.id, retrievalQuery={"text": query}, retrievalConfiguration=configuration
         )
-        return [_Found.of(each, uris) for each in answer["retrievalResults"]]
+        return [_Found.of(self._form.hit(each), uris) for each in answer["retrievalResults"]]
 
 
 class _Found(NamedTuple):

@@ -11,7 +11,8 @@ from local_bedrock.server import running
 
 pytest.register_assert_rewrite("tests.ingestion.world")
 
-from tests.ingestion.clock import Clock  # noqa: E402 - after the line above
+from ragstack_common.settings.names import MANAGED  # noqa: E402 - after the line above
+from tests.ingestion.clock import Clock  # noqa: E402
 from tests.ingestion.services import Aws  # noqa: E402
 from tests.ingestion.world import World  # noqa: E402
 from tests.local_bedrock.support import Bedrock, Source  # noqa: E402
@@ -48,6 +49,11 @@ def source(bedrock: Bedrock) -> Source:
 
 
 @pytest.fixture(scope="session")
+def managed_source(bedrock: Bedrock) -> Source:
+    return bedrock.connector(bedrock.managed_base("ingestion"), "CUSTOM")
+
+
+@pytest.fixture(scope="session")
 def clients(bedrock: Bedrock) -> Aws:
     """Making them takes a second."""
     with pytest.MonkeyPatch.context() as environment:
@@ -75,6 +81,11 @@ def world(aws: Aws, source: Source) -> Iterator[World]:
 
 
 @pytest.fixture
-def make_world(aws: Aws, source: Source) -> Any:
+def make_world(aws: Aws, source: Source, managed_source: Source) -> Any:
     """Make worlds that share services and nothing else, and are not checked; settings by name."""
-    return lambda **settings: World.of(aws, source, BUCKET, **settings)
+
+    def make(**settings: Any) -> World:
+        of_store = managed_source if settings.get("vector_store") == MANAGED else source
+        return World.of(aws, of_store, BUCKET, **settings)
+
+    return make

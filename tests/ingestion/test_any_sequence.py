@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from ragstack_common.ingestion.messages import QueueMessage
+from ragstack_common.settings.names import MANAGED, OTHER_STORE
 from tests.ingestion.queues import PolledQueue
 from tests.ingestion.services import Killed, lost
 from tests.ingestion.world import World
@@ -180,10 +182,11 @@ class AnySequence(RuleBasedStateMachine):
                 getattr(world, method)(*arguments)
 
 
-def test_everything_agrees_at_rest_after_any_sequence(make_world: Callable[[], World]) -> None:
+@pytest.mark.parametrize("vector_store", [OTHER_STORE, MANAGED])
+def test_everything_agrees_at_rest_after_any_sequence(make_world: Callable[..., World], vector_store: str) -> None:
     class Machine(AnySequence):
         def __init__(self) -> None:
-            super().__init__(make_world())
+            super().__init__(make_world(vector_store=vector_store))
 
     run_state_machine_as_test(
         Machine,

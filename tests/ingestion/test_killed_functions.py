@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.settings.names import MANAGED, OTHER_STORE
 from tests.ingestion.services import Killed
 from tests.ingestion.world import World
 from tests.support.soak import SOAK
@@ -125,6 +126,11 @@ STORIES: list[Story] = [
     overwrite_what_was_converted,
 ]
 
+STORIES_BY_STORE = {
+    OTHER_STORE: STORIES,
+    MANAGED: STORIES if SOAK else [create_with_sidecar, overwrite_with_what_cannot_be_read, delete, overwrite_mail],
+}
+
 LONG_STORIES = {
     create_two,
     overwrite_with_what_cannot_be_read,
@@ -179,9 +185,15 @@ def announced(world: World) -> dict[str, list[Any]]:
     return {name: [(event["type"], event["etag"]) for event in world.outcomes(name)] for name in world.keys}
 
 
-@pytest.mark.parametrize("story", STORIES, ids=[story.__name__ for story in STORIES])
-def test_a_function_killed_between_any_two_steps_loses_nothing(make_world: Callable[[], World], story: Story) -> None:
-    undisturbed = make_world()
+@pytest.mark.parametrize(
+    ("vector_store", "story"),
+    [(store, story) for store, stories in STORIES_BY_STORE.items() for story in stories],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_a_function_killed_between_any_two_steps_loses_nothing(
+    make_world: Callable[..., World], vector_store: str, story: Story
+) -> None:
+    undisturbed = make_world(vector_store=vector_store)
     story(undisturbed)
     functions = {name: Mortal(undisturbed, name) for name in ("ingestion", "converting", "following", "comparing")}
     undisturbed.run()
@@ -191,7 +203,7 @@ def test_a_function_killed_between_any_two_steps_loses_nothing(make_world: Calla
     for victim, function in functions.items():
         for step in range(1, function.steps + 1, 1 if SOAK else 8 if story in LONG_STORIES else 4):
             where = f"{victim} killed at step {step}"
-            world = make_world()
+            world = make_world(vector_store=vector_store)
             story(world)
             mortal = Mortal(world, victim, step)
             with suppress(Killed):

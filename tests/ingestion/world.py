@@ -19,6 +19,7 @@ from ragstack_common.ingestion.converting import ConversionService
 from ragstack_common.ingestion.follow import FollowingService
 from ragstack_common.ingestion.messages import QueueMessage
 from ragstack_common.ingestion.receipts import SECONDS_FOR_ONE, ReceiptService
+from ragstack_common.ingestion.requests import document_identifier, source_type_of
 from ragstack_common.ingestion.services import Services
 from ragstack_common.ingestion.submit import IngestionService
 from ragstack_common.reading.census.counting import count
@@ -27,6 +28,7 @@ from ragstack_common.registry.catalogue import Catalogue, counted_under
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.settings.ingestion import IngestionSettings
+from ragstack_common.settings.names import MANAGED
 from tests.ingestion.queues import Held, PolledQueue, received
 from tests.ingestion.services import Aws
 from tests.local_bedrock.support import Source
@@ -243,7 +245,8 @@ class World:
         possible = [name for name in self.keys if not fault_of_uri(self.uri(name))]
         for start in range(0, len(possible), 10):
             names = possible[start : start + 10]
-            identifiers = [{"dataSourceType": "S3", "s3": {"uri": self.indexed(name)}} for name in names]
+            source_type = source_type_of(self.settings.vector_store)
+            identifiers = [document_identifier(self.indexed(name), source_type) for name in names]
             found |= dict(zip(names, self.source.details(*identifiers), strict=True))
         return found
 
@@ -256,8 +259,19 @@ class World:
 
     def chunks(self, name: str) -> list[dict[str, Any]]:
         """Return the chunks of a document that a search finds."""
-        condition = {"equals": {"key": "x-amz-bedrock-kb-source-uri", "value": self.indexed(name)}}
-        return self.source.bedrock.search(self.source.knowledge_base_id, "granite", filter=condition)
+        is_managed = self.settings.vector_store == MANAGED
+        key = "_source_uri" if is_managed else "x-amz-bedrock-kb-source-uri"
+        search: Any = {"filter": {"equals": {"key": key, "value": self.indexed(name)}}}
+        if is_managed:
+            configuration: Any = {"managedSearchConfiguration": {**search, "rerankingModelType": "NONE"}}
+        else:
+            configuration = {"vectorSearchConfiguration": search}
+        answer = self.source.bedrock.runtime.retrieve(
+            knowledgeBaseId=self.source.knowledge_base_id,
+            retrievalQuery={"text": "granite"},
+            retrievalConfiguration=configuration,
+        )
+        return list(answer["retrievalResults"])
 
     def object(self, key: str) -> tuple[bytes, Any] | None:
         try:
@@ -345,9 +359,8 @@ class World:
         attributes = json.loads(sidecar[0])["metadataAttributes"] if sidecar else {}
         assert record.observed.attributes == attributes
         for chunk in found:
-            shown = {
-                key: value for key, value in chunk["metadata"].items() if not key.startswith(("x-amz-", "ragstack_"))
-            }
+            of_service = ("x-amz-", "ragstack_", "_")
+            shown = {key: value for key, value in chunk["metadata"].items() if not key.startswith(of_service)}
             assert shown == attributes
         assert event["type"] == "DocumentIndexed", event
         assert event["etag"] == head["ETag"]

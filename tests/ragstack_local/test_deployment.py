@@ -1,5 +1,6 @@
 """When stacks that were synthesized are deployed again as they are."""
 
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -125,6 +126,24 @@ def test_the_knowledge_base_has_the_tag_that_the_mcp_server_looks_for(tmp_path: 
         found = agent.list_tags_for_resource(resourceArn=arn)["tags"]
 
     assert created == found == {"mcp-multirag-kb": "true"}
+
+
+def test_a_managed_knowledge_base_stays_managed(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        agent = aws("bedrock-agent", url)
+        made = LocalKnowledgeBase.ensure(url, KnowledgeBaseType.MANAGED)
+        again = LocalKnowledgeBase.ensure(url)
+        tenants = LocalKnowledgeBase.ensure_tenants(url, {"t1": "tenants/1/"}, again.kind)
+        own, source = tenants["t1"].split("/")
+        described = agent.get_data_source(knowledgeBaseId=own, dataSourceId=source)["dataSource"]
+        with pytest.raises(StackError, match="knowledge base of type managed: leave --knowledge-base out"):
+            LocalKnowledgeBase.ensure(url, KnowledgeBaseType.VECTOR)
+
+    connector = described["dataSourceConfiguration"]["managedKnowledgeBaseConnectorConfiguration"]
+    assert again == made
+    assert made.vector_store == "MANAGED"
+    assert described["status"] == "AVAILABLE"
+    assert json.loads(connector["connectorParameters"])["type"] == "CUSTOM"
 
 
 def test_each_tenant_has_a_knowledge_base_that_reads_its_prefix(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ have the attributes ``x-amz-bedrock-kb-...``, and a document of S3 is its S3 URI
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final, Protocol
@@ -58,6 +58,9 @@ class Form(Protocol):
             InvalidFilterError: The service does not have an attribute of the filter; the message names it.
         """
 
+    def of_documents(self, uris: Sequence[str]) -> Filter:
+        """Return a filter for the chunks of documents that are indexed under these names, one or more."""
+
     def hit(self, hit: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return one of the ``retrievalResults`` as a knowledge base with a vector store would."""
 
@@ -91,6 +94,12 @@ class VectorForm:
     def as_indexed(self, filter_: Filter) -> Filter:
         """Return a filter that also finds the converted texts of the documents that it names."""
         return converted.as_indexed(filter_)
+
+    def of_documents(self, uris: Sequence[str]) -> Filter:
+        """Return a filter on the attribute of their names."""
+        if len(uris) == 1:
+            return Clause(Operator.EQUALS, SOURCE_URI_KEY, uris[0])
+        return Clause(Operator.IN, SOURCE_URI_KEY, tuple(uris))
 
     def hit(self, hit: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the hit."""
@@ -131,13 +140,17 @@ class ManagedForm:
         """Replace the attributes of vector stores, and name documents by all their names."""
         return self._renamed(converted.as_indexed(filter_))
 
+    def of_documents(self, uris: Sequence[str]) -> Filter:
+        """Return a filter on the attribute of their names, in all forms."""
+        return Clause(Operator.IN, MANAGED_SOURCE_URI_KEY, self._names(uris))
+
     def _renamed(self, filter_: Filter) -> Filter:
         match filter_:
             case And(members) | Or(members):
                 return replace(filter_, members=tuple(map(self._renamed, members)))
             case Not(Clause(Operator.EQUALS | Operator.IN, key, _) as clause) if key == SOURCE_URI_KEY:
                 # Every chunk has the attribute, and one clause is shorter than one for each name.
-                return Clause(Operator.NOT_IN, MANAGED_SOURCE_URI_KEY, self._names(clause))
+                return Clause(Operator.NOT_IN, MANAGED_SOURCE_URI_KEY, self._names(clause.values))
             case Not(member):
                 return Not(self._renamed(member))
             case Clause(operator, key, value) if key == DATA_SOURCE_KEY:
@@ -146,7 +159,7 @@ class ManagedForm:
                 several = converted.SEVERAL.get(operator)
                 if several is None:
                     return Clause(operator, MANAGED_SOURCE_URI_KEY, value)
-                return Clause(several, MANAGED_SOURCE_URI_KEY, self._names(filter_))
+                return Clause(several, MANAGED_SOURCE_URI_KEY, self._names(filter_.values))
             case Clause(_, key, _) if key.startswith(RESERVED_PREFIX):
                 raise InvalidFilterError(
                     f"{filter_} cannot be used here: the knowledge base is of type MANAGED, which does not have this"
@@ -154,8 +167,8 @@ class ManagedForm:
                 )
         return filter_
 
-    def _names(self, clause: Clause) -> tuple[str, ...]:
-        uris = [str(value) for value in clause.values]
+    def _names(self, values: Iterable[Any]) -> tuple[str, ...]:
+        uris = map(str, values)
         return tuple(
             name for uri in uris for name in ((uri, *s3_urls(uri, self._region())) if is_s3_uri(uri) else (uri,))
         )

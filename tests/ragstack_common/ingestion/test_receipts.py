@@ -15,7 +15,6 @@ from ragstack_common.ingestion.messages import QueueMessage, compare
 from ragstack_common.ingestion.receipts import (
     CHUNKS_PER_LOOKUP,
     MAX_LOOKUPS,
-    PAGE_KEY,
     SECONDS_FOR_ONE,
     ReceiptService,
     to_receipt,
@@ -31,7 +30,8 @@ from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.receipts import Recognized
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.settings.ingestion import IngestionSettings
-from ragstack_common.settings.names import SOURCE_URI_KEY
+from ragstack_common.settings.names import MANAGED, SOURCE_URI_KEY
+from ragstack_common.text.positions import PAGE_KEY
 from tests.support.aws_service import AwsService, Fault, aws_service
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE
 from tests.support.pdf_files import pages, text
@@ -140,6 +140,40 @@ def test_a_document_of_which_the_index_has_every_word_is_indexed(comparing: Comp
     search = asked["retrievalConfiguration"]["vectorSearchConfiguration"]
     assert search["numberOfResults"] == CHUNKS_PER_LOOKUP
     assert search["filter"] == {"equals": {"key": "x-amz-bedrock-kb-source-uri", "value": URI}}
+
+
+@pytest.mark.parametrize("source", [URI, f"https://{BUCKET}.s3.{REGION}.amazonaws.com/{KEY}"])
+def test_a_managed_knowledge_base_is_asked_for_all_text_in_its_own_form(comparing: Comparing, source: str) -> None:
+    """Its reranker would leave out text, and documents may have other names than the identifier."""
+    comparing.services.settings = comparing.services.settings.model_copy(update={"vector_store": MANAGED})
+    found = [("Tea at four.", source), ("Tea at five.", "s3://documents/other.md")]
+    hits = [{"content": {"text": text}, "metadata": {"_source_uri": uri}} for text, uri in found]
+    comparing.runtime.program("Retrieve", {"retrievalResults": hits})
+    messages = [
+        comparing.indexed(b"Tea at four."),
+        comparing.indexed(b"Tea at five.", key="other.md", name="message-2"),
+    ]
+
+    comparing.process(*messages)
+
+    assert (comparing.record().status, comparing.record("other.md").status) == (Status.INDEXED, Status.INDEXED)
+    [asked] = comparing.runtime.asked("Retrieve")
+    names = [
+        name
+        for key in (KEY, "other.md")
+        for name in (
+            f"s3://{BUCKET}/{key}",
+            f"https://{BUCKET}.s3.{REGION}.amazonaws.com/{key}",
+            f"https://{BUCKET}.s3.amazonaws.com/{key}",
+        )
+    ]
+    assert asked["retrievalConfiguration"] == {
+        "managedSearchConfiguration": {
+            "numberOfResults": CHUNKS_PER_LOOKUP,
+            "rerankingModelType": "NONE",
+            "filter": {"in": {"key": "_source_uri", "value": names}},
+        }
+    }
 
 
 def test_a_document_that_lost_a_paragraph_is_partially_indexed_and_says_which(comparing: Comparing) -> None:

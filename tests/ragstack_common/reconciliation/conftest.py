@@ -63,7 +63,7 @@ def new_stack(aws: SimpleNamespace, bedrock: Bedrock) -> Callable[..., Stack]:
         create_table(aws.dynamodb, name)
         queues = {kind: aws.sqs.create_queue(QueueName=f"{name}-{kind}")["QueueUrl"] for kind in Stack.QUEUES}
         if vector_store == MANAGED:
-            source = bedrock.custom_source(bedrock.knowledge_base(name))
+            source = bedrock.connector(bedrock.managed_base(name), "CUSTOM")
         else:
             source = bedrock.s3_source(bedrock.knowledge_base(name), name)
         return Stack(aws, name, queues, source, vector_store)
