@@ -190,8 +190,8 @@ types: $(STAMPS)/python ## Static types, strictly
 configuration: setup ## Write the tables of docs/CONFIGURATION.md from the settings
 	.venv/bin/python -m infra.configuration
 
-synth: setup ## Write the CloudFormation templates for AWS, offline and without credentials
-	node_modules/.bin/cdk synth --quiet
+synth: setup ## Write the CloudFormation templates for AWS, offline and without credentials (ARGS= for the CDK)
+	node_modules/.bin/cdk synth --quiet $(ARGS)
 
 bench: setup ## Measure, side by side with a peer, and hold the readers against their stored figures (takes minutes)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

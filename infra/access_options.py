@@ -14,6 +14,7 @@ from infra.target import Target
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind, AuthKinds, Tenants
 from ragstack_common.settings.base import Allowed, Settings, separated_names
+from ragstack_common.settings.names import MANAGED
 
 PROGRAMS: Final = frozenset({AuthKind.IAM, AuthKind.API_KEY})
 
@@ -52,7 +53,10 @@ _COGNITO_GROUP: Final = re.compile(r"\S{1,128}")
 """Source: cognito-idp, shape GroupNameType."""
 
 MAX_TENANTS: Final = 90
-"""Source: quotas of Amazon Bedrock, 100 knowledge bases in each Region of an account. The shared one is another."""
+"""Source: quotas of Amazon Bedrock, 100 knowledge bases in each Region of an account. The shared one is another.
+
+An account has 10,000 managed ones, and the 200 outputs of a stack have room for 99.
+"""
 
 
 Urls = Annotated[
@@ -102,7 +106,8 @@ class AccessValues(Settings):
         ge=1,
         le=10_000,
         description="rate limit of each route of each API, for all of its callers together; bursts may be twice as"
-        " large. Searches reach [the quotas of Amazon Bedrock](#limits) first",
+        " large. By default 10 with a managed knowledge base. Searches reach [the quotas of Amazon Bedrock](#limits)"
+        " first",
     )
     ask_requests_per_second: int = Field(
         2,
@@ -264,7 +269,7 @@ def tenant_prefixes(values: AccessValues, policy: AccessPolicy | None) -> dict[s
 
 
 def tenant_problem(
-    values: AccessValues, policy: AccessPolicy | None, given: Collection[str], *, existing: bool
+    values: AccessValues, policy: AccessPolicy | None, given: Collection[str], *, existing: bool, store: str
 ) -> str | None:
     """Return what is wrong with the choices about tenants.
 
@@ -273,11 +278,13 @@ def tenant_problem(
         policy: The access file.
         given: The tenants whose knowledge bases the deployer names.
         existing: Whether the deployer names the shared one.
+        store: The vector store; in a managed one, data sources have no prefixes.
     """
     by_index, named = values.tenants is Tenants.INDEX, tenant_prefixes(values, policy).keys()
     if by_index and not named:
         return "tenants=index needs an access file with tenants: add them, or leave tenants out"
-    if policy is not None and (twofold := [name for name in named if policy.tenants[name].has_several_forms]):
+    twofold = [name for name in named if policy is not None and policy.tenants[name].has_several_forms]
+    if twofold and store != MANAGED:
         return (
             f"the prefix of the tenant {twofold[0]} has letters that can be written in two ways, and the data source of"
             " a knowledge base takes one of them: with tenants=index, use a prefix without accents"
@@ -291,8 +298,8 @@ def tenant_problem(
         )
     if not existing and len(named) > MAX_TENANTS:
         return (
-            f"tenants=index creates {len(named) + 1} knowledge bases, and an account has 100 in a Region unless AWS"
-            f" raises its quota: at most {MAX_TENANTS} tenants, or tenants=label"
+            f"tenants=index creates {len(named) + 1} knowledge bases, and Amazon Bedrock and CloudFormation take at"
+            f" most 100: name at most {MAX_TENANTS} tenants, or use tenants=label"
         )
     return None
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 import botocore.session
 from botocore.exceptions import UnknownRegionError
 
+from infra.context_values import KnowledgeBaseKind
 from infra.options import OptionError, Options
-from infra.target import Target
+from infra.target import MANAGED_REGIONS, Target
 
 MAX_VARIABLES_BYTES: Final = 4096
 """Source: Lambda quotas, all environment variables of a function together."""
@@ -31,8 +32,8 @@ def check_region(options: Options, region: str | None) -> None:
     """Check what must be in the Region of the stacks; None, a Region that is not known, passes.
 
     Raises:
-        OptionError: A resource that the deployer names is in another one, or the Region lacks the layer that streams
-            answers, and the deployer names no copy.
+        OptionError: A resource that the deployer names is in another one, or the Region lacks managed knowledge bases,
+            or the layer that streams answers, and the deployer names no copy.
     """
     if region is None or options.target is Target.LOCAL:
         return
@@ -50,6 +51,11 @@ def check_region(options: Options, region: str | None) -> None:
     for name, other in regions.items():
         if other != region:
             raise OptionError(f"{name} is in {other}, and the stacks are in {region}: name one in the same Region")
+    if options.knowledge_base is KnowledgeBaseKind.MANAGED and region not in MANAGED_REGIONS:
+        raise OptionError(
+            f"Amazon Bedrock has no managed knowledge bases with direct ingestion in {region}: set AWS_REGION to one of"
+            f" {', '.join(sorted(MANAGED_REGIONS))}, or use knowledge_base=s3_vectors"
+        )
     if options.web_adapter_layer:
         return
     if partition(region) != "aws" or region in WITHOUT_WEB_ADAPTER:

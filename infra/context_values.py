@@ -1,5 +1,6 @@
 """The context values that the stacks themselves take, each with its type, default and meaning."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Self
 
@@ -31,10 +32,10 @@ from infra.context_types import (
     WebAcls,
 )
 from infra.embeddings import Embedding
-from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, Target
+from infra.target import LEFT_OUT_LOCALLY, LOCAL_SECONDS_PER_CALL, MANAGED_REQUESTS_PER_SECOND, Target
 from ragstack_common.settings.access import AuthKind
 from ragstack_common.settings.base import BusName
-from ragstack_common.settings.names import OTHER_STORE, S3_VECTORS
+from ragstack_common.settings.names import MANAGED, OTHER_STORE, S3_VECTORS
 from ragstack_common.settings.search import VectorStore
 
 
@@ -50,7 +51,16 @@ class KnowledgeBaseKind(StrEnum):
     """Where the knowledge base comes from."""
 
     S3_VECTORS = "s3_vectors"
+    MANAGED = "managed"
     EXISTING = "existing"
+
+
+def is_managed(values: Mapping[str, Any]) -> bool:
+    """Whether context values, which are not checked yet, choose a managed knowledge base."""
+    is_existing = values.get("knowledge_base") == KnowledgeBaseKind.EXISTING
+    return values.get("knowledge_base") == KnowledgeBaseKind.MANAGED or (
+        is_existing and str(values.get("vector_store")).upper() == MANAGED
+    )
 
 
 class ContextValues(AccessValues):
@@ -90,16 +100,19 @@ class ContextValues(AccessValues):
         None, description="how long all logs are kept; by default 30 days, or a year with `audit_reads`"
     )
     knowledge_base: KnowledgeBaseKind = Field(
-        KnowledgeBaseKind.S3_VECTORS, description="create a knowledge base on S3 Vectors, or use an existing one"
+        KnowledgeBaseKind.S3_VECTORS,
+        description="[create a knowledge base](#knowledge-bases) on S3 Vectors, or a managed one, or use an existing"
+        " one",
     )
     knowledge_base_id: BedrockId | None = Field(None, description="required with `knowledge_base=existing`")
     data_source_id: BedrockId | None = Field(
         None,
-        description="required with `knowledge_base=existing`: an S3 data source that reads the documents bucket",
+        description="required with `knowledge_base=existing`: an S3 data source that reads the documents bucket, or one"
+        " of a managed knowledge base with the connector CUSTOM",
     )
     vector_store: VectorStore = Field(
         OTHER_STORE,
-        description="with `knowledge_base=existing`: its vector store",
+        description="with `knowledge_base=existing`: its vector store; `MANAGED` for a managed one",
     )
     vector_index_arn: VectorIndexArn | None = Field(
         None,
@@ -246,12 +259,22 @@ class ContextValues(AccessValues):
         """Whether the deployer named a knowledge base."""
         return self.knowledge_base is KnowledgeBaseKind.EXISTING
 
+    @property
+    def store(self) -> str:
+        """The vector store behind the knowledge base, one of ``STORE_RULES``."""
+        created = {KnowledgeBaseKind.S3_VECTORS: S3_VECTORS, KnowledgeBaseKind.MANAGED: MANAGED}
+        return created.get(self.knowledge_base, self.vector_store)
+
     @model_validator(mode="before")
     @classmethod
-    def _local_target_has_defaults_of_its_own(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Default to no authentication, and to as few processes as a measured call needs."""
-        own = {"auth": (AuthKind.NONE,), "ingestion_seconds_per_call": LOCAL_SECONDS_PER_CALL}
-        return {**own, **values} if values.get("target") == Target.LOCAL else values
+    def _some_choices_change_defaults(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Default to what a managed knowledge base takes; locally, to no authentication and few processes."""
+        own: dict[str, Any] = {}
+        if is_managed(values):
+            own["api_requests_per_second"] = MANAGED_REQUESTS_PER_SECOND
+        if values.get("target") == Target.LOCAL:
+            own |= {"auth": (AuthKind.NONE,), "ingestion_seconds_per_call": LOCAL_SECONDS_PER_CALL}
+        return {**own, **values}
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
@@ -321,7 +344,13 @@ class ContextValues(AccessValues):
                 "registry_table needs documents_bucket: a registry describes the documents of one bucket",
             ),
             *(
-                (existing and name in given, f"{name} cannot be combined with knowledge_base=existing: leave it out")
+                (
+                    self.knowledge_base is not KnowledgeBaseKind.S3_VECTORS and name in given,
+                    (
+                        f"{name} cannot be combined with knowledge_base={self.knowledge_base}: leave it out, or use"
+                        " knowledge_base=s3_vectors"
+                    ),
+                )
                 for name in ("contextual_headers", "embedding", "text_search_language")
             ),
             (

@@ -18,6 +18,7 @@ from ragstack_common.settings.names import (
     DEFAULT_EMBEDDING,
     DEFAULT_RERANKING_MODEL,
     MILVUS_ENGINE,
+    OTHER_STORE,
     RERANKERS,
 )
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
@@ -242,8 +243,9 @@ def _options(choice: Any) -> Mapping[str, Any]:
 def _rights(part: Mapping[str, Any], stack: Stack) -> Iterator[tuple[tuple[str, ...], str]]:
     if part.get("type") == BEDROCK_ENGINE and part.get("knowledge_base_id"):
         name = resource_id(str(part["knowledge_base_id"]))
+        discover = ("bedrock:GetKnowledgeBase",) if part.get("vector_store", OTHER_STORE) == OTHER_STORE else ()
         yield (
-            ("bedrock:Retrieve",),
+            ("bedrock:Retrieve", *discover),
             stack.format_arn(service="bedrock", resource="knowledge-base", resource_name=name),
         )
     for name, model in _reranker(part):

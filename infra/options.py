@@ -10,17 +10,17 @@ from typing import Any, Final, TypeVar
 from pydantic import Field
 
 from infra.access_options import access_problems, groups_of_people, tenant_problem
-from infra.context_values import ContextValues
+from infra.context_values import ContextValues, is_managed
 from infra.engine import EngineConfig, creation_problem, is_answer_model, parse_engines
 from infra.layers import TRACING, extra_layer
-from infra.target import LOCAL_VARIABLES, Target
+from infra.target import LOCAL_VARIABLES, MANAGED_VARIABLES, Target
 from ragstack_common.access.policy import AccessPolicy, read_policy
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, as_text, read_settings
 from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, IngestionSettings
-from ragstack_common.settings.names import EVERY_COLLECTION, MILVUS_ENGINE
+from ragstack_common.settings.names import EVERY_COLLECTION, MANAGED, MILVUS_ENGINE
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
 from ragstack_common.settings.search import QuerySettings
 from ragstack_common.settings.tracing import TraceSettings
@@ -105,14 +105,17 @@ class Options(ContextValues):
             problems |= {name.lower(): problem for name, problem in found.items() if name}
         if problems:
             raise OptionError("; ".join(f"{name}{problem}" for name, problem in problems.items()))
-        local = LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {}
-        options = cls.model_validate({**own, "variables_of_functions": {**local, **variables}})
+        defaults = {**(LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {})}
+        defaults |= MANAGED_VARIABLES if is_managed(own) else {}
+        options = cls.model_validate({**own, "variables_of_functions": {**defaults, **variables}})
         if broken := access_problems(options, options.access_settings, options.target):
             raise OptionError("; ".join(broken))
         _check_policy(options)
         tenants = options.query.tenant_knowledge_bases
-        if problem := tenant_problem(options, options.policy, tenants, existing=options.uses_existing_knowledge_base):
+        existing = options.uses_existing_knowledge_base
+        if problem := tenant_problem(options, options.policy, tenants, existing=existing, store=options.store):
             raise OptionError(problem)
+        _check_search_type(options)
         _check_engines(options)
         _check_console(options)
         return options
@@ -251,9 +254,19 @@ def _check_policy(options: Options) -> None:
         raise OptionError(f"access={options.access} is invalid: {error}") from error
 
 
-def _check_engines(options: Options) -> None:
-    if options.text_search_language and options.query.search_type == "SEMANTIC":
+def _check_search_type(options: Options) -> None:
+    if options.query.search_type != "SEMANTIC":
+        return
+    if options.text_search_language:
         raise OptionError("text_search_language needs searches of words: leave it out, or search_type=SEMANTIC")
+    if options.store == MANAGED:
+        raise OptionError(
+            "search_type=SEMANTIC is not possible with a managed knowledge base, which always searches words too: leave"
+            " it out, or use knowledge_base=s3_vectors"
+        )
+
+
+def _check_engines(options: Options) -> None:
     _check_retriever_tool(options.retriever_tool, options.target)
     lacking = sorted({name for engine in options.engines for name in engine.lacking})
     if lacking and not options.dependencies_layer:

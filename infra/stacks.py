@@ -22,18 +22,23 @@ from infra.constructs.functions import (
 from infra.constructs.ingestion_functions import ingestion_functions, reconcile_function
 from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.knowledge_base import KnowledgeBaseReference, existing_index
+from infra.constructs.managed_knowledge_base import ManagedKnowledgeBase
+from infra.constructs.managed_knowledge_base import generation as managed_generation
 from infra.constructs.open_access import OpenAccess
 from infra.constructs.queues import DocumentQueue, conversion_queue, jobs_queue, receipts_queue, status_queue
 from infra.constructs.retrieval_api import RetrievalApi
 from infra.constructs.storage import DocumentRegistry, DocumentsBucket, SnapshotBucket
 from infra.constructs.user_pool import Issuer, UserPool
-from infra.constructs.vector_knowledge_base import VectorKnowledgeBase, generation
+from infra.constructs.vector_knowledge_base import VectorKnowledgeBase
+from infra.constructs.vector_knowledge_base import generation as vector_generation
+from infra.context_values import KnowledgeBaseKind
 from infra.dashboard import add_dashboard, api_graphs, ingestion_graphs
 from infra.discovery import Discovery, undiscovered
 from infra.options import Options
 from infra.target import KNOWLEDGE_BASE_REGIONS, Target
 from ragstack_common.http.route_table import ANSWERS, DOCUMENTS, QUERY, VIEWER
 from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AuthKind
+from ragstack_common.settings.names import MANAGED
 
 
 class StorageStack(Stack):
@@ -59,18 +64,30 @@ class StorageStack(Stack):
 
 
 class KnowledgeBaseStack(Stack):
-    """A knowledge base on S3 Vectors that reads the documents bucket."""
+    """A knowledge base for the documents bucket, and those of tenants."""
 
     def __init__(self, scope: Construct, construct_id: str, *, documents: s3.IBucket, options: Options) -> None:
-        super().__init__(scope, construct_id, description="RAGStack: knowledge base on Amazon S3 Vectors")
+        is_managed = options.knowledge_base is KnowledgeBaseKind.MANAGED
+        kind = "managed knowledge base" if is_managed else "knowledge base on Amazon S3 Vectors"
+        super().__init__(scope, construct_id, description=f"RAGStack: {kind}")
+        tenants = tenant_prefixes(options, options.policy)
+        if is_managed:
+            self.knowledge_base = ManagedKnowledgeBase(
+                self,
+                f"Managed{managed_generation(options)}",
+                documents=documents,
+                options=options,
+                tenants=tenants,
+            ).knowledge_base
+            return
         headers = ContextualHeaders(self, "Context", options=options) if options.contextual_headers else None
         vectors = VectorKnowledgeBase(
             self,
-            f"Vectors{generation(options)}",
+            f"Vectors{vector_generation(options)}",
             documents=documents,
             headers=headers,
             options=options,
-            tenants=tenant_prefixes(options, options.policy),
+            tenants=tenants,
         )
         self.knowledge_base = vectors.knowledge_base
         CfnOutput(self, "EmbeddingModel", value=vectors.embedding)
@@ -85,10 +102,12 @@ def choose_knowledge_base(
     """The existing knowledge base that the deployer named, or a stack that creates one."""
     if options.knowledge_base_id and options.data_source_id:
         if options.target is Target.AWS and not options.documents_bucket:
+            is_managed = options.store == MANAGED
+            reader = "role of the knowledge base" if is_managed else f"data source {options.data_source_id}"
             Annotations.of(scope).add_warning_v2(
                 "ragstack:data-source",
-                f"The data source {options.data_source_id} must read the bucket that {options.prefix}Storage creates:"
-                " deploy that stack first, or give the bucket that it reads as documents_bucket",
+                f"The {reader} must read the bucket that {options.prefix}Storage creates: deploy that stack first, or"
+                " give the bucket that it reads as documents_bucket",
             )
         return KnowledgeBaseReference(
             options.knowledge_base_id,

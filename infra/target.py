@@ -27,6 +27,14 @@ KNOWLEDGE_BASE_REGIONS: Final = frozenset(
 Source: CloudFormation's resource schemas of each Region, as in cfn-lint 1.58.0 (October 2026).
 """
 
+MANAGED_REGIONS: Final = frozenset(
+    {"ap-northeast-1", "ap-southeast-2", "eu-central-1", "eu-west-1", "eu-west-2", "us-east-1", "us-west-2"}
+)
+"""Where managed knowledge bases take documents by direct ingestion, and choose the embedding.
+
+Source: Bedrock user guide, kb-managed-regions. In us-gov-west-1, they have neither.
+"""
+
 LEFT_OUT_LOCALLY: Final = (
     "AWS::Bedrock::KnowledgeBase",
     "AWS::Bedrock::DataSource",
@@ -50,3 +58,12 @@ LOCAL_SECONDS_PER_CALL: Final = 0.4
 
 LOCAL_VARIABLES: Final[Mapping[str, str]] = {"SNAPSHOT_DELAY_SECONDS": "1", "STATUS_FIRST_DELAY_SECONDS": "1"}
 """Settings with another default on the local target."""
+
+MANAGED_REQUESTS_PER_SECOND: Final = 10
+"""Searches that a managed knowledge base takes for long; others take twice as many.
+
+Source: Bedrock user guide, kb-managed-quotas: 600 Retrieve requests a minute for each, in bursts of 25 a second.
+"""
+
+MANAGED_VARIABLES: Final[Mapping[str, str]] = {"RECEIPT_LOOKUPS_PER_SECOND": "4"}
+"""Settings with another default for managed knowledge bases: the same share of the quota as for others."""

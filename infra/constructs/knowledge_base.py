@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 
 from infra.acknowledgements import acknowledge
-from ragstack_common.settings.names import S3_VECTORS
+from ragstack_common.settings.names import OTHER_STORE, S3_VECTORS
 
 KnowledgeBaseIds: TypeAlias = tuple[str, str]
 """The ids of a knowledge base and of its data source."""
@@ -61,7 +61,7 @@ class KnowledgeBaseReference:
 
     Attributes:
         knowledge_base_id: The knowledge base.
-        data_source_id: The data source that reads the documents bucket.
+        data_source_id: The data source of the documents.
         vector_store: One of ``STORE_RULES``; decides which attributes and filters are accepted.
         tenants: The ids of knowledge base and data source of each tenant that has its own.
         index: Where words are searched; None for another store, or if it is not known.
@@ -84,12 +84,17 @@ class KnowledgeBaseReference:
 
     def grant_search(self, function: lambda_.Function) -> None:
         """Allow *function* to search vectors and words."""
-        self.grant(function, SEARCH)
+        self.grant_retrieve(function)
         self.grant_words(function)
 
+    def grant_retrieve(self, function: lambda_.Function) -> None:
+        """Allow *function* to call Retrieve, which takes other requests for a managed knowledge base."""
+        self.grant(function, (*SEARCH, *DISCOVER) if self.vector_store == OTHER_STORE else SEARCH)
+
     def grant_words(self, function: lambda_.Function) -> None:
-        """Allow *function* to search words in S3 Vectors, whose indexes it can find out."""
-        if self.vector_store == S3_VECTORS and (self.tenants or self.index is None):
+        """Allow *function* to find out how words are searched, and to search them in the indexes of S3 Vectors."""
+        has_more_indexes = self.vector_store == S3_VECTORS and (self.tenants or self.index is None)
+        if has_more_indexes or self.vector_store == OTHER_STORE:
             self.grant(function, DISCOVER)
         if self.index is not None:
             iam.Grant.add_to_principal(actions=[*SEARCH_WORDS], grantee=function, resource_arns=[self.index.resource])

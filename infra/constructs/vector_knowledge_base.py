@@ -1,20 +1,20 @@
 """A knowledge base on Amazon S3 Vectors."""
 
-import hashlib
 from collections.abc import Mapping
 from typing import Final
 
-from aws_cdk import Aws, CrossStackReferences, Fn, Names, ReferenceStrength, RemovalPolicy, Stack
+from aws_cdk import Aws, CrossStackReferences, Names, ReferenceStrength, RemovalPolicy, Stack
 from aws_cdk import aws_bedrock as bedrock
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3vectors as s3vectors
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge, acknowledge_objects, published
+from infra.acknowledgements import acknowledge, published
 from infra.constructs.contextual_headers import ContextualHeaders
 from infra.constructs.first_sync import FirstSync
 from infra.constructs.knowledge_base import EVERY_INDEX, KnowledgeBaseIds, KnowledgeBaseReference, VectorIndex
+from infra.constructs.service_role import identify, reading_documents, service_role
 from infra.constructs.settled_role import SettledRole
 from infra.constructs.text_search import TextSearch
 from infra.embeddings import MODELS, EmbeddingModel
@@ -25,9 +25,6 @@ from ragstack_common.settings.names import METADATA_KEY, S3_VECTORS, TEXT_KEY
 EMBEDDING_TYPE: Final = "FLOAT32"
 DISTANCE_METRIC: Final = "cosine"
 
-ROLE_NAME_PREFIX: Final = "AmazonBedrockExecutionRoleForKnowledgeBase_"
-"""Source: CloudFormation's schema of AWS::Bedrock::KnowledgeBase, RoleArn."""
-
 NON_FILTERABLE_KEYS: Final = (TEXT_KEY, METADATA_KEY)
 """Bedrock keeps a chunk's text under these; as filterable metadata it would overflow 2 KB and the chunk would fail."""
 
@@ -35,11 +32,7 @@ DATA_SOURCE_TYPE: Final = "S3"
 
 
 def generation(options: Options) -> str:
-    """Identify the settings that CloudFormation cannot change in place; eight hexadecimal digits.
-
-    It is part of the logical ids below. If a setting changes, CloudFormation creates a second knowledge base, and
-    deletes the first one when the update succeeds. The output names change too, so dependent stacks are updated.
-    """
+    """Identify the settings that CloudFormation cannot change in place."""
     model = MODELS[options.embedding]
     create_only = (
         model.model_id,
@@ -50,7 +43,7 @@ def generation(options: Options) -> str:
         f"aws:kms {options.kms_key_arn}" if options.kms_key_arn else "AES256",
         DATA_SOURCE_TYPE,
     )
-    return hashlib.sha256(repr(create_only).encode()).hexdigest()[:8]
+    return identify(create_only)
 
 
 class VectorKnowledgeBase(Construct):
@@ -88,8 +81,13 @@ class VectorKnowledgeBase(Construct):
         index = self._vector_index(self)
         resource = f"{self._bucket.attr_vector_bucket_arn}/index/*" if tenants else index.attr_index_arn
         policies = self._service_policies(resource)
-        self._role = self._service_role(policies)
-        acknowledge_objects(self._role, documents, "Every document of the bucket belongs to the knowledge base")
+        self._role = service_role(
+            self,
+            documents,
+            policies,
+            description="Reads the documents, embeds them and keeps their vectors",
+            generation=generation(options),
+        )
         if tenants:
             bucket = Stack.of(self).resolve(self._bucket.logical_id)
             acknowledge(self, "IAM5", EVERY_INDEX, finding=f"Resource::<{bucket}.VectorBucketArn>/index/*")
@@ -208,13 +206,10 @@ class VectorKnowledgeBase(Construct):
 
     def _service_policies(self, indexes: str) -> iam.PolicyDocument:
         """Permissions of Bedrock on these indexes. Source: Bedrock user guide, kb-permissions."""
-        documents, headers = self._documents, self._headers
-        own_account = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
-        objects = documents.arn_for_objects("*")
+        headers = self._headers
         statements = [
             iam.PolicyStatement(actions=["bedrock:InvokeModel"], resources=[self._model_arn]),
-            iam.PolicyStatement(actions=["s3:GetObject"], conditions=own_account, resources=[objects]),
-            iam.PolicyStatement(actions=["s3:ListBucket"], conditions=own_account, resources=[documents.bucket_arn]),
+            *reading_documents(self._documents),
             iam.PolicyStatement(
                 actions=[
                     "s3vectors:DeleteVectors",
@@ -229,23 +224,3 @@ class VectorKnowledgeBase(Construct):
         if self._options.key_arns:
             statements.append(use_keys(self._options))
         return iam.PolicyDocument(statements=[*statements, *(headers.statements() if headers else [])])
-
-    def _service_role(self, policies: iam.PolicyDocument) -> iam.Role:
-        """Create the role together with its policies, so that it never exists without them."""
-        stack_uuid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
-        knowledge_bases = f"arn:{Aws.PARTITION}:bedrock:{Aws.REGION}:{Aws.ACCOUNT_ID}:knowledge-base/*"
-        return iam.Role(
-            self,
-            "ServiceRole",
-            assumed_by=iam.ServicePrincipal(
-                "bedrock.amazonaws.com",
-                conditions={
-                    "ArnLike": {"aws:SourceArn": knowledge_bases},
-                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
-                },
-            ),
-            description="Reads the documents, embeds them and keeps their vectors",
-            inline_policies={"Use": policies},
-            # The names of roles are shared by all Regions; a stack's id begins with eight digits of its own.
-            role_name=f"{ROLE_NAME_PREFIX}{Fn.select(0, Fn.split('-', stack_uuid))}-{generation(self._options)}",
-        )

@@ -258,7 +258,8 @@ def test_an_engine_brings_only_the_rights_that_it_needs(synthesize: Any, stand_i
     )
 
     rights = assembly.rights("query")
-    assert rights.keys() == RIGHTS["query"] | {"bedrock:InvokeModel", "bedrock:Rerank"}
+    of_engines = {"bedrock:GetKnowledgeBase", "bedrock:InvokeModel", "bedrock:Rerank"}
+    assert rights.keys() == RIGHTS["query"] | of_engines
     assert rights["bedrock:Rerank"] == '["*", ""]'
     assert ":knowledge-base/ZYXWVUTSRQ" in rights["bedrock:Retrieve"]
     for part in (

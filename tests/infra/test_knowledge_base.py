@@ -268,7 +268,7 @@ def test_rights_reach_the_existing_knowledge_base_and_no_other(existing: Any) ->
         str(statement["Resource"]) for _, statement in existing.statements() if "bedrock:" in str(statement["Action"])
     ]
 
-    assert len(resources) == 6
+    assert len(resources) == 7
     assert all("knowledge-base/ABCDEFGHIJ" in resource for resource in resources)
 
 

@@ -109,10 +109,11 @@ def test_existing_knowledge_bases_of_tenants_are_used(synthesize: Callable[..., 
     assert json.loads(outputs["TenantKnowledgeBases"]["Value"]) == IDS
 
 
+@pytest.mark.parametrize("chosen", [{"contextual_headers": "on"}, {"knowledge_base": "managed"}])
 def test_the_largest_deployment_stays_within_the_limits_of_cloudformation(
-    synthesize: Callable[..., Assembly], tmp_path: Path
+    synthesize: Callable[..., Assembly], tmp_path: Path, chosen: dict[str, str]
 ) -> None:
-    largest = synthesize(tenants="index", access=access_file(tmp_path, MAX_TENANTS), contextual_headers="on")
+    largest = synthesize(tenants="index", access=access_file(tmp_path, MAX_TENANTS), **chosen)
 
     for name, template in largest.templates.items():
         # Source: CloudFormation quotas.

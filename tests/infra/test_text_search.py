@@ -250,7 +250,8 @@ def test_the_functions_that_search_may_query_the_index(aws: Assembly) -> None:
 @pytest.mark.parametrize(
     ("given", "words", "discovers"),
     [
-        ({}, False, False),
+        ({}, False, True),
+        ({"vector_store": "OPENSEARCH_SERVERLESS"}, False, False),
         ({"vector_store": "S3_VECTORS"}, False, True),
         ({"vector_store": "S3_VECTORS", "vector_index_arn": INDEX}, True, False),
     ],
