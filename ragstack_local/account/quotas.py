@@ -14,8 +14,14 @@ SLOW_REQUESTS: Final = 600
 FEW_EXECUTIONS: Final = 100
 """Concurrent executions below which functions throttle each other: at least two dozen serve queues and requests."""
 
-_NAMES: Final[Mapping[str, str]] = {
-    "Retrieve a second": "(Knowledge Bases) Retrieve requests per second",
+_RETRIEVE: Final = ("Retrieve a second", "(Knowledge Bases) Retrieve requests per second")
+_MANAGED_RETRIEVE: Final = (
+    "Retrieve a minute",
+    "(Knowledge Bases) Maximum Retrieve requests per minute, per knowledge base",
+)
+"""Source: Bedrock user guide, kb-managed-quotas, which does not say what Service Quotas calls it."""
+
+_INGESTION: Final[Mapping[str, str]] = {
     "direct ingestion a second": "(Knowledge Bases) IngestKnowledgeBaseDocuments requests per second",
     "concurrent direct ingestion": "(Knowledge Bases) Concurrent IngestKnowledgeBaseDocuments and"
     " DeleteKnowledgeBaseDocuments requests per account",
@@ -75,10 +81,10 @@ def read_quotas(client: Any, service: str) -> list[Quota]:
     return [*found.values()]
 
 
-def knowledge_base_quotas(quotas: list[Quota]) -> Iterator[tuple[str, Quota | None, str]]:
+def knowledge_base_quotas(quotas: list[Quota], *, is_managed: bool) -> Iterator[tuple[str, Quota | None, str]]:
     """Yield what is limited, its quota, and the name by which it was looked for; None if there is no such name."""
     by_name = {_words(each.name): each for each in quotas}
-    for what, name in _NAMES.items():
+    for what, name in (_MANAGED_RETRIEVE if is_managed else _RETRIEVE, *_INGESTION.items()):
         bare = name.partition(") ")[2]
         yield what, by_name.get(_words(name)) or by_name.get(_words(bare)), name
 

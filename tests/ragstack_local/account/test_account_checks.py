@@ -35,21 +35,56 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Program:
     return make
 
 
-def deployed(program: Program, *, quotas: Mapping[str, float] | None, **variables: str) -> None:
+S3 = {"type": "S3", "s3Configuration": {"bucketArn": "arn:aws:s3:::documents"}}
+VECTORS = {"type": "VECTOR", "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": MODEL}}
+MANAGED = {"type": "MANAGED", "managedKnowledgeBaseConfiguration": {"embeddingModelType": "MANAGED"}}
+
+
+def connector(parameters: Any) -> dict[str, Any]:
+    return {
+        "type": "MANAGED_KNOWLEDGE_BASE_CONNECTOR",
+        "managedKnowledgeBaseConnectorConfiguration": {"connectorParameters": parameters},
+    }
+
+
+def has_source(program: Program, configuration: Mapping[str, Any]) -> None:
+    """Program the data source of the documents."""
+    time = "2026-11-28T00:00:00Z"
+    ids = {"knowledgeBaseId": "ABCDEFGHIJ", "dataSourceId": "KLMNOPQRST"}
+    source = {
+        **ids,
+        "name": "documents",
+        "status": "AVAILABLE",
+        "dataSourceConfiguration": configuration,
+        "createdAt": time,
+        "updatedAt": time,
+    }
+    program("bedrock-agent").add_response("get_data_source", {"dataSource": source}, ids)
+
+
+def deployed(
+    program: Program,
+    *,
+    quotas: Mapping[str, float] | None,
+    configuration: Mapping[str, Any] = VECTORS,
+    source: Mapping[str, Any] | None = S3,
+    **variables: str,
+) -> None:
     """Program a deployment whose functions have these variables, in an account with these quotas, or unknown ones."""
-    vectors = {"type": "VECTOR", "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": MODEL}}
     time = "2026-11-28T00:00:00Z"
     knowledge_base = {
         "knowledgeBaseId": "ABCDEFGHIJ",
         "name": "kb",
         "knowledgeBaseArn": "arn:aws:bedrock:x:1:knowledge-base/A",
         "roleArn": ROLE,
-        "knowledgeBaseConfiguration": vectors,
+        "knowledgeBaseConfiguration": configuration,
         "status": "ACTIVE",
         "createdAt": time,
         "updatedAt": time,
     }
     program("bedrock-agent").add_response("get_knowledge_base", {"knowledgeBase": knowledge_base})
+    if source is not None:
+        has_source(program, source)
     functions = [
         {"FunctionName": "RagStackApi-Answers", "Environment": {"Variables": variables}},
         {"FunctionName": "Another", "Environment": {"Variables": {"ANSWER_MODEL": "not ours"}}},
@@ -73,9 +108,9 @@ def has_access(program: Program, model: str, agreement: str = "AVAILABLE") -> No
     )
 
 
-def checked(*, accepts: bool = False) -> dict[str, Check]:
+def checked(*, accepts: bool = False, **stack: Any) -> dict[str, Check]:
     checks = Checks(show=lambda _check: None)
-    check_account(checks, stack_at(aws_endpoint=None), "RagStack", accepts=accepts)
+    check_account(checks, stack_at(aws_endpoint=None, **stack), "RagStack", accepts=accepts)
     return {check.name: check for check in checks.done}
 
 
@@ -149,3 +184,72 @@ def test_the_models_of_a_deployment_are_those_that_its_functions_name(program: P
 
     assert found["models"].found == f"embedding {TITAN}, answers {TITAN}, reranking cohere.rerank-v3-5:0"
     assert found["model access: reranking"].status == "ok"
+
+
+def test_a_managed_knowledge_base_has_a_quota_of_its_own_and_no_embedding(program: Program) -> None:
+    name = "(Knowledge Bases) Maximum Retrieve requests per minute, per knowledge base"
+    source = connector({"type": "CUSTOM", "version": "1"})
+    deployed(program, quotas={name: 600}, configuration=MANAGED, source=source)
+
+    found = checked(vector_store="MANAGED")
+
+    assert found["models"].found == "None"
+    assert found["quota: Retrieve a minute"].found == f"600 ({name}, adjustable)"
+    assert "quota: Retrieve a second" not in found
+    assert (found["data source"].status, found["data source"].found) == (
+        "ok",
+        "MANAGED_KNOWLEDGE_BASE_CONNECTOR CUSTOM",
+    )
+
+
+def test_a_managed_knowledge_base_with_a_model_of_the_account_needs_access_to_it(program: Program) -> None:
+    own = {"embeddingModelType": "CUSTOM", "embeddingModelArn": MODEL}
+    custom = {"type": "MANAGED", "managedKnowledgeBaseConfiguration": own}
+    deployed(program, quotas={}, configuration=custom, source=connector({"type": "CUSTOM", "version": "1"}))
+    has_access(program, TITAN)
+
+    assert checked(vector_store="MANAGED")["model access: embedding"].status == "ok"
+
+
+@pytest.mark.parametrize("parameters", [{"type": "CUSTOM"}, '{"type": "CUSTOM", "version": "1"}'])
+def test_the_parameters_of_a_connector_can_be_an_object_or_its_text(program: Program, parameters: Any) -> None:
+    deployed(program, quotas={}, configuration=MANAGED, source=connector(parameters))
+
+    assert checked(vector_store="MANAGED")["data source"].status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("store", "configuration", "source", "says"),
+    [
+        (
+            "MANAGED",
+            MANAGED,
+            connector({"type": "S3", "version": "1"}),
+            "is of the type MANAGED_KNOWLEDGE_BASE_CONNECTOR S3: uploads need MANAGED_KNOWLEDGE_BASE_CONNECTOR CUSTOM",
+        ),
+        ("S3_VECTORS", VECTORS, {"type": "CUSTOM"}, "KLMNOPQRST is of the type CUSTOM: uploads need S3"),
+        ("OTHER", MANAGED, None, "The knowledge base is managed, and functions submit documents as to an S3"),
+        ("MANAGED", VECTORS, None, "The knowledge base is not managed"),
+    ],
+)
+def test_a_data_source_that_takes_no_uploads_fails_the_check(
+    program: Program, store: str, configuration: Mapping[str, Any], source: Mapping[str, Any] | None, says: str
+) -> None:
+    deployed(program, quotas={}, configuration=configuration, source=source)
+    if configuration is VECTORS:
+        has_access(program, TITAN)
+
+    found = checked(vector_store=store)["data source"]
+
+    assert found.status == "failed"
+    assert says in found.found
+    assert found.advice
+
+
+def test_a_knowledge_base_that_cannot_be_read_leaves_its_checks_out(program: Program) -> None:
+    program("bedrock-agent").add_client_error("get_knowledge_base", "AccessDeniedException")
+    program("service-quotas").add_client_error("list_aws_default_service_quotas", "AccessDeniedException")
+
+    found = checked()
+
+    assert (found["models"].status, found["data source"].status) == ("failed", "skipped")

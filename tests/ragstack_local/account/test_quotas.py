@@ -73,7 +73,7 @@ def test_a_quota_that_is_not_listed_is_named() -> None:
         "On-demand model inference requests per minute for amazon.titan-embed-text-v3:0",
     )
     assert model_quota(listed(*NAMES), "us.amazon.nova-lite-v1:0", TOKENS)[0] is None
-    assert [quota for _, quota, _ in knowledge_base_quotas([])] == [None, None, None]
+    assert [quota for _, quota, _ in knowledge_base_quotas([], is_managed=False)] == [None, None, None]
     assert concurrency([]) == (None, "Concurrent executions")
 
 
@@ -85,13 +85,25 @@ def test_quotas_of_knowledge_bases_are_found_with_and_without_their_prefix() -> 
         " account",
     )
 
-    found = [(what, quota.name if quota else None) for what, quota, _ in knowledge_base_quotas(quotas)]
+    found = [
+        (what, quota.name if quota else None) for what, quota, _ in knowledge_base_quotas(quotas, is_managed=False)
+    ]
 
     assert found == [
         ("Retrieve a second", quotas[0].name),
         ("direct ingestion a second", quotas[1].name),
         ("concurrent direct ingestion", quotas[2].name),
     ]
+
+
+def test_a_managed_knowledge_base_has_a_quota_of_its_own_for_searches() -> None:
+    quotas = listed(
+        "(Knowledge Bases) Maximum Retrieve requests per minute per knowledge base", "Retrieve requests per second"
+    )
+
+    what, quota, _ = next(knowledge_base_quotas(listed(*NAMES), is_managed=True))
+    assert (what, quota) == ("Retrieve a minute", None)
+    assert next(knowledge_base_quotas(quotas, is_managed=True))[1] == quotas[0]
 
 
 def test_the_values_of_the_account_replace_the_defaults() -> None:

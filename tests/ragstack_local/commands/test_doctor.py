@@ -55,7 +55,7 @@ def test_a_stack_whose_api_is_down_fails(tmp_path: Path, connection: Connection,
     found = checked(done.stdout)
     assert (done.returncode, shown.returncode) == (3, 3)
     assert {name: check["status"] for name, check in found.items()} == {
-        **dict.fromkeys(("models", "quotas", "model access"), "skipped"),
+        **dict.fromkeys(("models", "data source", "quotas", "model access"), "skipped"),
         "permissions": "ok",
         "knowledge base": "ok",
         "text recognition": "ok",
