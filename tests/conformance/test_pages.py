@@ -12,8 +12,8 @@ from tests.conformance.values import most
 from tests.conformance.world import World
 
 LISTS = sorted(name for name, operation in implemented().items() if "maxResults" in input_of(operation).members)
-# Pages of results: test_pages.py, test_rerank.py and test_s3_vectors.py in tests/local_bedrock.
-_SEARCHES = {"Retrieve", "Rerank", "QueryVectors"}
+# tests/local_bedrock tests pages of results.
+_SEARCHES = {"Retrieve", "Rerank", "QueryVectors", "AgenticRetrieveStream"}
 
 every_list = pytest.mark.parametrize("name", LISTS)
 

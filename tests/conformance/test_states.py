@@ -50,7 +50,8 @@ def deleting(tmp_path_factory: pytest.TempPathFactory, s3_url: str, s3: Any) -> 
     with running(folder, s3_endpoint=s3_url, pace=Pace(deletion_seconds=AN_HOUR)) as url:
         world = World.made(Bedrock.at(url), s3, bucket)
         requests = {name: _about(world, CASES[name][0](world)) for name in implemented()}
-        world.bedrock.agent.delete_knowledge_base(knowledgeBaseId=world.knowledge_base_id)
+        for knowledge_base_id in (world.knowledge_base_id, world.managed.knowledge_base_id):
+            world.bedrock.agent.delete_knowledge_base(knowledgeBaseId=knowledge_base_id)
         yield Deleting(Wire(url), requests)
 
 
@@ -65,7 +66,11 @@ def test_no_work_starts_on_a_knowledge_base_that_is_being_deleted(name: str, del
 
 @of_data_sources
 def test_a_data_source_of_another_knowledge_base_is_not_found(name: str, wire: Wire, world: World) -> None:
-    request = {**CASES[name][0](world), "knowledgeBaseId": world.expendable_knowledge_base()}
+    request = CASES[name][0](world)
+    is_managed = request["knowledgeBaseId"] == world.managed.knowledge_base_id
+    request["knowledgeBaseId"] = (
+        world.bedrock.managed_base(new_name()) if is_managed else world.expendable_knowledge_base()
+    )
 
     exchange = wire.send(implemented()[name], request)
 
