@@ -1,7 +1,7 @@
 """A check: one belief about AWS, what is expected if it is true, and how to observe it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -42,6 +42,7 @@ class Check:
         expected: What *observe* returns if the belief is true. It has no ids, names, times or content, so that
             it is the same in every account.
         observe: Tries it. An error of AWS that it lets through is observed as ``{"error": CODE}``.
+        aws_only: Why it can only be tried on AWS; empty for the others.
         seconds: How long it may wait for something.
     """
 
@@ -53,7 +54,50 @@ class Check:
     held_in: str = ""
     expected: Json
     observe: Callable[["Site"], Json]
+    aws_only: str = ""
     seconds: float = CHECK_SECONDS
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Checks of one subject, which have their function below them."""
+
+    name: str
+    used_by: str
+    held_in: str
+    checks: list[Check] = field(default_factory=list)
+
+    def check(
+        self,
+        name: str,
+        belief: str,
+        source: Source,
+        expected: Json,
+        *,
+        used_by: str = "",
+        held_in: str = "",
+        aws_only: str = "",
+        seconds: float = CHECK_SECONDS,
+    ) -> Callable[[Callable[["Site"], Json]], Callable[["Site"], Json]]:
+        """Return a decorator that adds a function as the check ``TOPIC.NAME``."""
+
+        def add(observe: Callable[["Site"], Json]) -> Callable[["Site"], Json]:
+            made = Check(
+                name=f"{self.name}.{name}",
+                topic=self.name,
+                belief=belief,
+                source=source,
+                used_by=used_by or self.used_by,
+                held_in=held_in or self.held_in,
+                expected=expected,
+                observe=observe,
+                aws_only=aws_only,
+                seconds=seconds,
+            )
+            self.checks.append(made)
+            return observe
+
+        return add
 
 
 class Verdict(StrEnum):

@@ -1,11 +1,41 @@
 """What checks of the services share: buckets, indexes and knowledge bases of the run, made when a check needs them."""
 
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from ragstack_local.certify.removal import VECTOR_BUCKET, VECTOR_INDEX
+from botocore.exceptions import ClientError
+
+from ragstack_common.ingestion.requests import (
+    CUSTOM,
+    S3,
+    SourceType,
+    document_identifier,
+    s3_document,
+    text_document,
+    to_request,
+)
+from ragstack_common.settings.names import METADATA_KEY, TEXT_KEY
+from ragstack_local.certify import documents
+from ragstack_local.certify.removal import BUCKET, KNOWLEDGE_BASE, ROLE, VECTOR_BUCKET, VECTOR_INDEX
 from ragstack_local.certify.site import Site
 
-TEXT: Final = "text"
+EMBEDDING: Final = "amazon.titan-embed-text-v2:0"
+DIMENSION: Final = 1024
+LOCAL_ROLE: Final = "arn:aws:iam::000000000000:role/local"
+
+ROLE_SECONDS: Final = 120.0
+"""How long IAM may take until Bedrock can assume a new role."""
+
+FINAL: Final = ("INDEXED", "PARTIALLY_INDEXED", "FAILED", "IGNORED", "METADATA_PARTIALLY_INDEXED", "NOT_FOUND")
+"""Statuses of a document that no longer changes. Source: bedrock-agent, DocumentStatus."""
+
+DOCUMENTS_PER_CALL: Final = 10
+
+LONG: Final = "long"
+"""The document of the CUSTOM data source with more than a hundred chunks."""
 
 
 def vector_bucket(site: Site) -> str:
@@ -29,3 +59,291 @@ def create_index(site: Site, name: str, dimension: int, **more: Any) -> dict[str
             **more,
         )
     return {"vectorBucketName": bucket, "indexName": name}
+
+
+def wait_for_words(site: Site, index: Mapping[str, str]) -> list[str]:
+    """Wait until the text searches of an index are ACTIVE; return the statuses that were seen, each once."""
+    seen: dict[str, None] = {}
+
+    def is_active() -> bool:
+        found = site.client("s3vectors").get_index(**index)["index"]["metadataConfiguration"]
+        statuses = [each.get("status", "") for each in found.get("textSearchConfigurations", [])]
+        seen.update(dict.fromkeys(statuses))
+        return bool(statuses) and all(status == "ACTIVE" for status in statuses)
+
+    site.eventually(is_active, "the text search to be ACTIVE")
+    return list(seen)
+
+
+def bucket(site: Site) -> str:
+    """The bucket."""
+    name = site.name()
+    elsewhere = site.is_aws and site.region != "us-east-1"  # the API refuses us-east-1 as a constraint
+    place = {"CreateBucketConfiguration": {"LocationConstraint": site.region}} if elsewhere else {}
+    with site.creating(BUCKET, name):
+        site.client("s3").create_bucket(Bucket=name, **place)
+    return name
+
+
+def objects(site: Site) -> str:
+    """The bucket with the documents."""
+    name = site.shared(bucket)
+    for key, content in documents.OBJECTS.items():
+        site.client("s3").put_object(Bucket=name, Key=key, Body=content)
+    return name
+
+
+def role(site: Site) -> str:
+    """The role of the knowledge bases."""
+    if not site.is_aws:
+        return LOCAL_ROLE
+    name, iam = site.name(), site.client("iam")
+    account, region = site.place.account, site.region
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"Service": "bedrock.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+        "Condition": {
+            "StringEquals": {"aws:SourceAccount": account},
+            "ArnLike": {"aws:SourceArn": f"arn:{site.partition}:bedrock:{region}:{account}:knowledge-base/*"},
+        },
+    }
+    own = f"arn:{site.partition}:s3:::{site.name()}"
+    vectors = f"arn:{site.partition}:s3vectors:{region}:{account}:bucket/{site.name()}/index/*"
+    statements = [
+        {"Action": ["s3:ListBucket"], "Resource": own},
+        {"Action": ["s3:GetObject"], "Resource": f"{own}/*"},
+        {
+            "Action": ["bedrock:InvokeModel"],
+            "Resource": f"arn:{site.partition}:bedrock:{region}::foundation-model/*",
+        },
+        {
+            # Source: user guide of Amazon Bedrock, permissions to access S3 Vectors.
+            "Action": [
+                f"s3vectors:{each}"
+                for each in ("PutVectors", "GetVectors", "DeleteVectors", "QueryVectors", "GetIndex")
+            ],
+            "Resource": vectors,
+        },
+    ]
+    with site.creating(ROLE, name):
+        arn: str = iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))["Role"]["Arn"]
+    iam.put_role_policy(
+        RoleName=name, PolicyName=name, PolicyDocument=_policy(*({"Effect": "Allow", **each} for each in statements))
+    )
+    return arn
+
+
+def _policy(*statements: Mapping[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data source of a knowledge base of the run."""
+
+    site: Site
+    knowledge_base_id: str
+    id: str
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """As requests take them."""
+        return {"knowledgeBaseId": self.knowledge_base_id, "dataSourceId": self.id}
+
+    def ingest(self, requests: Sequence[Mapping[str, Any]]) -> None:
+        """Ingest documents directly."""
+        agent = self.site.client("bedrock-agent")
+        for start in range(0, len(requests), DOCUMENTS_PER_CALL):
+            agent.ingest_knowledge_base_documents(**self.ids, documents=requests[start : start + DOCUMENTS_PER_CALL])
+
+    def statuses(self, identifiers: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Return the statuses of documents."""
+        agent = self.site.client("bedrock-agent")
+        found = []
+        for start in range(0, len(identifiers), DOCUMENTS_PER_CALL):
+            some = identifiers[start : start + DOCUMENTS_PER_CALL]
+            details = agent.get_knowledge_base_documents(**self.ids, documentIdentifiers=some)["documentDetails"]
+            found += [detail["status"] for detail in details]
+        return found
+
+    def settled(self, identifiers: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Wait until the statuses of documents no longer change, and return them."""
+        seen = self.site.statuses
+
+        def look() -> list[str] | None:
+            found = self.statuses(identifiers)
+            seen.update(found)
+            return found if all(status in FINAL for status in found) else None
+
+        return self.site.eventually(look, "the documents to be INDEXED") or []
+
+    def start_job(self) -> str:
+        """Start an ingestion job."""
+        started = self.site.client("bedrock-agent").start_ingestion_job(**self.ids)
+        return str(started["ingestionJob"]["ingestionJobId"])
+
+    def ended_job(self, job: str) -> Mapping[str, Any]:
+        """Wait until a job has ended, and return it."""
+        agent = self.site.client("bedrock-agent")
+
+        def look() -> Mapping[str, Any] | None:
+            found: Mapping[str, Any] = agent.get_ingestion_job(**self.ids, ingestionJobId=job)["ingestionJob"]
+            return found if found["status"] in ("COMPLETE", "FAILED", "STOPPED") else None
+
+        return self.site.eventually(look, "the ingestion job to end") or {}
+
+
+@dataclass(frozen=True)
+class KnowledgeBase:
+    """A knowledge base of the run, on an index of S3 Vectors.
+
+    Attributes:
+        index: The names of the index.
+        files: The data source of the whole bucket, whose first job found nothing.
+        jobs: A data source of some objects.
+        texts: The data source of type CUSTOM, with chunks of twenty tokens.
+        creation_seconds: Until it was ACTIVE.
+        first_job: The first job of the source of files.
+    """
+
+    id: str
+    index: Mapping[str, str]
+    files: Source
+    jobs: Source
+    texts: Source
+    creation_seconds: float
+    first_job: Mapping[str, Any]
+
+
+def create_knowledge_base(site: Site, part: str, **request: Any) -> tuple[str, float]:
+    """Create a knowledge base, and wait until it is ACTIVE; return its id and the seconds that it took."""
+    agent, name, arn = site.client("bedrock-agent"), site.name(part), site.shared(role)
+    start = time.monotonic()
+    with site.creating(KNOWLEDGE_BASE, name):
+        while True:
+            try:
+                created = agent.create_knowledge_base(name=name, roleArn=arn, **request)
+            except ClientError as error:
+                # IAM is eventually consistent: Bedrock cannot assume the new role yet, or lacks its policy.
+                if "role" not in str(error) and "permission" not in str(error):
+                    raise
+                if not site.is_aws or time.monotonic() - start > ROLE_SECONDS:
+                    raise
+                site.pause(5.0)
+            else:
+                break
+    id_ = str(created["knowledgeBase"]["knowledgeBaseId"])
+    submitted = time.monotonic()
+
+    def is_active() -> bool:
+        status = agent.get_knowledge_base(knowledgeBaseId=id_)["knowledgeBase"]["status"]
+        if status == "FAILED":
+            raise RuntimeError("the knowledge base is FAILED")
+        return bool(status == "ACTIVE")
+
+    site.eventually(is_active, "the knowledge base to be ACTIVE")
+    return id_, time.monotonic() - submitted
+
+
+def create_source(site: Site, knowledge_base: str, name: str, configuration: Mapping[str, Any], **more: Any) -> Source:
+    """Create a data source, and wait until it is AVAILABLE."""
+    agent = site.client("bedrock-agent")
+    created = agent.create_data_source(
+        knowledgeBaseId=knowledge_base,
+        name=name,
+        dataSourceConfiguration=configuration,
+        **more,
+    )
+    source = Source(site, knowledge_base, created["dataSource"]["dataSourceId"])
+
+    def is_available() -> bool:
+        status = agent.get_data_source(**source.ids)["dataSource"]["status"]
+        if status == "FAILED":
+            raise RuntimeError("the data source is FAILED")
+        return bool(status == "AVAILABLE")
+
+    site.eventually(is_available, "the data source to be AVAILABLE")
+    return source
+
+
+def on_index(site: Site, index: Mapping[str, str], model: str = EMBEDDING, **embedding: Any) -> dict[str, Any]:
+    """Return the configuration of a knowledge base on an index."""
+    vector = {"embeddingModelArn": f"arn:{site.partition}:bedrock:{site.region}::foundation-model/{model}", **embedding}
+    arn = site.client("s3vectors").get_index(**index)["index"]["indexArn"]
+    return {
+        "knowledgeBaseConfiguration": {"type": "VECTOR", "vectorKnowledgeBaseConfiguration": vector},
+        "storageConfiguration": {"type": "S3_VECTORS", "s3VectorsConfiguration": {"indexArn": arn}},
+    }
+
+
+def index_for_chunks(site: Site, name: str, *, words: bool = False) -> dict[str, str]:
+    """Create an index as the stacks do, for a knowledge base."""
+    searches = {"textSearchConfigurations": [{"metadataKey": TEXT_KEY, "language": "en"}]} if words else {}
+    return create_index(
+        site,
+        name,
+        DIMENSION,
+        metadataConfiguration={"nonFilterableMetadataKeys": [TEXT_KEY, METADATA_KEY], **searches},
+    )
+
+
+def knowledge_base(site: Site) -> KnowledgeBase:
+    """The knowledge base on S3 Vectors."""
+    name = site.shared(bucket)
+    index = index_for_chunks(site, "chunks", words=True)
+    id_, seconds = create_knowledge_base(site, "vectors", **on_index(site, index))
+    files = create_source(site, id_, "files", s3_configuration(site, name), dataDeletionPolicy="RETAIN")
+    some = s3_configuration(site, name, inclusionPrefixes=[documents.JOB_PREFIX])
+    jobs = create_source(site, id_, "jobs", some, dataDeletionPolicy="RETAIN")
+    small = {
+        "chunkingStrategy": "FIXED_SIZE",
+        "fixedSizeChunkingConfiguration": {"maxTokens": 20, "overlapPercentage": 1},
+    }
+    texts = create_source(
+        site,
+        id_,
+        "texts",
+        {"type": "CUSTOM"},
+        dataDeletionPolicy="RETAIN",
+        vectorIngestionConfiguration={"chunkingConfiguration": small},
+    )
+    first_job = files.ended_job(files.start_job())  # before the objects are uploaded
+    return KnowledgeBase(id_, index, files, jobs, texts, seconds, first_job)
+
+
+def s3_configuration(site: Site, name: str, **more: Any) -> dict[str, Any]:
+    """Return the configuration of a data source of a bucket.
+
+    Its knowledge base is on an index that is deleted as a whole: with dataDeletionPolicy RETAIN, the data source is
+    deleted without its vectors.
+    """
+    return {"type": "S3", "s3Configuration": {"bucketArn": f"arn:{site.partition}:s3:::{name}", **more}}
+
+
+def document_uri(site: Site, key: str) -> str:
+    """Return the URI of a document of the bucket."""
+    return f"s3://{site.name()}/{key}"
+
+
+def request_for(site: Site, key: str, kind: SourceType = S3) -> dict[str, Any]:
+    """Return the product's request that ingests a document of the bucket, with its sidecar if it has one."""
+    sidecar = documents.sidecar(key)
+    given = s3_document(document_uri(site, key), "", document_uri(site, sidecar) if sidecar else None)
+    return to_request(given, "", kind)
+
+
+def identifiers(site: Site, keys: Sequence[str], kind: SourceType = S3) -> list[dict[str, Any]]:
+    """Return the identifiers of documents of the bucket."""
+    return [document_identifier(document_uri(site, key), kind) for key in keys]
+
+
+def ingested(site: Site) -> Mapping[str, str]:
+    """The documents in the knowledge base on S3 Vectors, as their statuses by key."""
+    base = site.shared(knowledge_base)
+    site.shared(objects)
+    base.texts.ingest([text_document(LONG, documents.LONG_TEXT)])
+    base.files.ingest([request_for(site, key) for key in documents.KEYS])
+    statuses = base.files.settled(identifiers(site, documents.KEYS))
+    base.texts.settled([document_identifier(LONG, CUSTOM)])
+    return dict(zip(documents.KEYS, statuses, strict=True))

@@ -65,6 +65,8 @@ def run_check(site: Site, check: Check) -> Outcome:
     def ended(verdict: Verdict, observed: Json = None, reason: str = "") -> Outcome:
         return Outcome(check, verdict, observed, reason, round(site.clock() - start, 1))
 
+    if check.aws_only and not site.is_aws:
+        return ended(Verdict.NOT_TRIED, reason=check.aws_only)
     with site.within(check.seconds):
         try:
             site.require_time()

@@ -69,6 +69,7 @@ class Site:
         token: The run's own, in the names of all its resources.
         connection: The local stack; None on AWS, or if only a local Bedrock is tried.
         calls: Counts the calls of the run, by ``SERVICE.OPERATION``.
+        statuses: Statuses of documents that were seen.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Site:
         self.journal = journal
         self.connection = connection
         self.calls: Counter[str] = Counter()
+        self.statuses: set[str] = set()
         self.clock = clock
         self.stopping = threading.Event()
         self._ends = clock() + seconds
@@ -106,6 +108,11 @@ class Site:
     def region(self) -> str:
         """The Region of the run."""
         return self.place.region
+
+    @property
+    def partition(self) -> str:
+        """The partition of the Region, in ARNs."""
+        return str(self._session.get_partition_for_region(self.region))
 
     @property
     def stack_prefix(self) -> str:

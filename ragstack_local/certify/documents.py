@@ -1,0 +1,128 @@
+"""The documents of a run, and what is in them. They are made up."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+ANIMALS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "c": {"legs": 4, "habitats": ["land"], "wild": True, "name": "cheetah"},
+    "a": {"legs": 6, "habitats": ["land", "sea"]},
+    "s": {"wild": False},
+    "w": {"legs": 0, "habitats": ["sea"], "name": "whale"},
+    "n": {},
+}
+"""Attributes of the documents by which filters are tried: numbers, booleans, strings, lists, and none."""
+
+ANIMAL_QUERY: Final = "Which animals live here: the cheetah, the ant, the snail, the whale or the newt?"
+
+ASCII_WORD: Final = "quayside"
+UTF8_WORD: Final = "Förderbrücke"
+CHINESE_TEXT: Final = "港口起重机每天工作"
+PAGE_WORDS: Final = ("mooring", "ballast")
+"""Words of the first and of the second page of the PDF file."""
+
+LONG_QUERY: Final = "container on the stack of the terminal"
+LONG_TEXT: Final = " ".join(
+    f"Container number {number} waits in row {number % 17} of the terminal until the crane of shift {number % 5} lifts"
+    " it onto the ship."
+    for number in range(260)
+)
+"""More than a hundred chunks of twenty tokens."""
+
+JOB_PREFIX: Final = "jobs/"
+JOB_KEYS: Final = tuple(f"{JOB_PREFIX}{number}.md" for number in range(12))
+EARLY_KEY: Final = f"{JOB_PREFIX}early.md"
+
+ANIMAL_PREFIX: Final = "animals/"
+ASCII_KEY: Final = "files/ascii.txt"
+UTF8_KEY: Final = "files/utf8.txt"
+MARKDOWN_KEY: Final = "files/utf8.md"
+HTML_KEY: Final = "files/page.html"
+CSV_KEY: Final = "files/table.csv"
+PDF_KEY: Final = "files/pages.pdf"
+LARGE_METADATA_KEY: Final = "files/large-metadata.md"
+MANY_ATTRIBUTES_KEY: Final = "files/many-attributes.md"
+LONG_LIST_KEY: Final = "files/long-list.md"
+UNSUPPORTED_KEY: Final = "files/unsupported.xyz"
+
+_SIDECARS: Final[Mapping[str, Mapping[str, Any]]] = {
+    **{f"{ANIMAL_PREFIX}{letter}.md": attributes for letter, attributes in ANIMALS.items() if attributes},
+    LARGE_METADATA_KEY: {f"attribute{number}": "x" * 200 for number in range(6)},
+    MANY_ATTRIBUTES_KEY: {f"a{number}": number for number in range(36)},
+    LONG_LIST_KEY: {"numbers": [str(number) for number in range(11)]},
+}
+
+_NAMES: Final = {"c": "cheetah", "a": "ant", "s": "snail", "w": "whale", "n": "newt"}
+
+
+def sidecar(key: str) -> str | None:
+    """Return the key of the sidecar of a document; None if it has none."""
+    return f"{key}.metadata.json" if key in _SIDECARS else None
+
+
+def pdf(pages: Sequence[str]) -> bytes:
+    """Return a PDF file with a page for each text, in lines of ten words."""
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+    ]
+    for number, text in enumerate(pages):
+        words = text.split()
+        lines = [" ".join(words[start : start + 10]) for start in range(0, len(words), 10)]
+        shown = " ".join(f"({line}) Tj T*" for line in lines)
+        stream = f"BT /F1 10 Tf 12 TL 50 780 Td {shown} ET"
+        objects.append(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R >> >>"
+            f" /Contents {5 + 2 * number} 0 R >>"
+        )
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    out = b"%PDF-1.4\n"
+    offsets = []
+    for number, each in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += f"{number} 0 obj\n{each}\nendobj\n".encode("latin-1")
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    end = (
+        f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
+        f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
+    )
+    return out + end.encode("latin-1")
+
+
+def _page(word: str) -> str:
+    """Return a text of more than one chunk of 300 tokens."""
+    return " ".join(f"The {word} of ship {number} is checked in the harbour by two people." for number in range(40))
+
+
+def _contents() -> dict[str, bytes]:
+    texts = {
+        **{
+            f"{ANIMAL_PREFIX}{letter}.md": f"# Animals\n\nThe {name} is an animal that lives here."
+            for letter, name in _NAMES.items()
+        },
+        ASCII_KEY: f"The {ASCII_WORD} is swept every morning.\n",
+        UTF8_KEY: f"Die {UTF8_WORD} wird jährlich geprüft, außer bei Sturm.\n",
+        MARKDOWN_KEY: f"# 港口\n\n{CHINESE_TEXT}。\n",
+        HTML_KEY: "<!doctype html><title>Tides</title><body><p>The tide gauge stands at pier seven.</p></body>",
+        CSV_KEY: "berth,depth\nnorth,eleven metres\nsouth,nine metres\n",
+        LARGE_METADATA_KEY: "The bollard is painted yellow.\n",
+        MANY_ATTRIBUTES_KEY: "The fender is made of rubber.\n",
+        LONG_LIST_KEY: "The buoy has a green light.\n",
+        UNSUPPORTED_KEY: "The hatch is closed.\n",
+    }
+    return {**{key: text.encode() for key, text in texts.items()}, PDF_KEY: pdf([_page(word) for word in PAGE_WORDS])}
+
+
+_CONTENTS: Final = _contents()
+
+KEYS: Final = tuple(_CONTENTS)
+"""The documents that are ingested directly."""
+
+OBJECTS: Final[Mapping[str, bytes]] = {
+    **_CONTENTS,
+    **{f"{key}.metadata.json": json.dumps({"metadataAttributes": each}).encode() for key, each in _SIDECARS.items()},
+    **{key: f"Shift report {key}: nothing to report.\n".encode() for key in (*JOB_KEYS, EARLY_KEY)},
+}
+"""All objects of the bucket."""

@@ -1,0 +1,301 @@
+"""Checks of filters: what each operator finds on the data plane of S3 Vectors, and through Retrieve."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from ragstack_local.certify import documents
+from ragstack_local.certify.check import Json, Source, Topic
+from ragstack_local.certify.fixtures import create_index, ingested, knowledge_base
+from ragstack_local.certify.site import Site
+
+ON_VECTORS: Final = Topic("vector-filters", "words (docs/SEARCH.md#words)", "local_bedrock.search.vector_filters")
+ON_RETRIEVE: Final = Topic(
+    "filters", "filters of searches (docs/SEARCH.md#filters)", "local_bedrock.operations.retrieval"
+)
+
+INVALID: Final = {"error": "ValidationException"}
+EVERYTHING: Final = "acnsw"
+
+
+def add_checks(
+    topic: Topic,
+    table: Mapping[str, tuple[str, Json, Json, Source]],
+    search: Callable[[Json, Site], Json],
+    **more: Any,
+) -> None:
+    """Add a check for each filter of a table."""
+    for name, (belief, filter_, expected, source) in table.items():
+        topic.check(name, belief, source, expected, **more)(partial(search, filter_))
+
+
+def vectors(site: Site) -> Mapping[str, str]:
+    """The index with the attributes of animals."""
+    index = create_index(site, "filters", 2, metadataConfiguration={"nonFilterableMetadataKeys": ["hidden"]})
+    site.client("s3vectors").put_vectors(
+        **index,
+        vectors=[
+            {"key": letter, "data": {"float32": [1.0, number / 10]}, "metadata": {**attributes, "hidden": "x"}}
+            for number, (letter, attributes) in enumerate(documents.ANIMALS.items())
+        ],
+    )
+    return index
+
+
+def _find_vectors(filter_: Json, site: Site) -> Json:
+    found = site.client("s3vectors", validates=False).query_vectors(
+        **site.shared(vectors), topK=10, queryVector={"float32": [1.0, 0.0]}, filter=filter_
+    )
+    return "".join(sorted(each["key"] for each in found["vectors"]))
+
+
+_VECTORS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
+    "eq_number": ("$eq finds a number", {"legs": {"$eq": 4}}, "c", Source.DOCUMENTATION),
+    "eq_short": ("A value without an operator means $eq", {"legs": 4}, "c", Source.DOCUMENTATION),
+    "eq_string": ("$eq finds a string", {"name": {"$eq": "whale"}}, "w", Source.DOCUMENTATION),
+    "eq_boolean": ("$eq finds a boolean", {"wild": {"$eq": True}}, "c", Source.DOCUMENTATION),
+    "eq_list": ("$eq finds a member of a list", {"habitats": {"$eq": "sea"}}, "aw", Source.GUESS),
+    "eq_wrong_type": ("A value of another type matches nothing", {"legs": {"$eq": "4"}}, "", Source.THIRD_PARTY),
+    "eq_boolean_is_no_number": ("A boolean is not a number", {"wild": {"$eq": 1}}, "", Source.GUESS),
+    "ne": ("$ne finds vectors without the key too", {"legs": {"$ne": 4}}, "answ", Source.GUESS),
+    "ne_list": (
+        "$ne finds lists without the value, and vectors without the key",
+        {"habitats": {"$ne": "sea"}},
+        "cns",
+        Source.GUESS,
+    ),
+    "gt": ("$gt compares numbers, and needs the key", {"legs": {"$gt": 0}}, "ac", Source.DOCUMENTATION),
+    "gte": ("$gte compares numbers, and needs the key", {"legs": {"$gte": 6}}, "a", Source.DOCUMENTATION),
+    "lt": ("$lt compares numbers, and needs the key", {"legs": {"$lt": 4}}, "w", Source.DOCUMENTATION),
+    "lte": ("$lte compares numbers, and needs the key", {"legs": {"$lte": 4}}, "cw", Source.DOCUMENTATION),
+    "range": ("Several operators on one key are all applied", {"legs": {"$gt": 0, "$lt": 6}}, "c", Source.THIRD_PARTY),
+    "gt_string": ("$gt takes numbers only", {"legs": {"$gt": "x"}}, INVALID, Source.DOCUMENTATION),
+    "in": ("$in finds one of several values", {"legs": {"$in": [4, 6]}}, "ac", Source.DOCUMENTATION),
+    "in_list": ("$in looks into lists", {"habitats": {"$in": ["sea"]}}, "aw", Source.GUESS),
+    "in_empty": ("$in with no value is refused", {"legs": {"$in": []}}, INVALID, Source.THIRD_PARTY),
+    "nin": ("$nin finds vectors without the key too", {"legs": {"$nin": [4, 6]}}, "nsw", Source.GUESS),
+    "nin_list": ("$nin looks into lists", {"habitats": {"$nin": ["land"]}}, "nsw", Source.GUESS),
+    "exists": ("$exists finds vectors with the key", {"legs": {"$exists": True}}, "acw", Source.DOCUMENTATION),
+    "exists_not": (
+        "$exists false finds vectors without the key",
+        {"legs": {"$exists": False}},
+        "ns",
+        Source.DOCUMENTATION,
+    ),
+    "starts_with": (
+        "$startsWith finds the beginning of a string",
+        {"name": {"$startsWith": "ch"}},
+        "c",
+        Source.DOCUMENTATION,
+    ),
+    "starts_with_list": ("$startsWith does not look into lists", {"habitats": {"$startsWith": "se"}}, "", Source.GUESS),
+    "and": ("$and joins filters", {"$and": [{"legs": {"$gt": 0}}, {"wild": True}]}, "c", Source.DOCUMENTATION),
+    "or": ("$or joins filters", {"$or": [{"legs": 0}, {"wild": False}]}, "sw", Source.DOCUMENTATION),
+    "nested": (
+        "Groups can be nested",
+        {"$or": [{"legs": 0}, {"$and": [{"legs": 6}, {"wild": {"$exists": False}}]}]},
+        "aw",
+        Source.DOCUMENTATION,
+    ),
+    "unknown_key": ("A key that no vector has matches nothing", {"feathers": 1}, "", Source.DOCUMENTATION),
+    "empty": ("An empty filter is refused", {}, INVALID, Source.THIRD_PARTY),
+    "two_keys": ("Two keys in one object are refused", {"legs": 4, "wild": True}, INVALID, Source.THIRD_PARTY),
+    "unknown_operator": ("An unknown operator is refused", {"legs": {"$regex": "x"}}, INVALID, Source.DOCUMENTATION),
+    "non_filterable": ("A non-filterable key is refused", {"hidden": "x"}, INVALID, Source.THIRD_PARTY),
+    "constraints_100": (
+        "A hundred values of $in are accepted",
+        {"legs": {"$in": [*range(4, 104)]}},
+        "ac",
+        Source.DOCUMENTATION,
+    ),
+    "constraints_101": (
+        "Each value of $in is one of at most 100 constraints",
+        {"legs": {"$in": [*range(101)]}},
+        INVALID,
+        Source.DOCUMENTATION,
+    ),
+    "constraints_nin_101": (
+        "Each value of $nin is one of at most 100 constraints",
+        {"legs": {"$nin": [*range(101)]}},
+        INVALID,
+        Source.GUESS,
+    ),
+    "constraints_or_101": (
+        "Each clause is one of at most 100 constraints",
+        {"$or": [{"legs": each} for each in range(101)]},
+        INVALID,
+        Source.DOCUMENTATION,
+    ),
+}
+
+add_checks(ON_VECTORS, _VECTORS, _find_vectors)
+
+
+def _clause(operator: str, key: str, value: str | float | list[Any]) -> Json:
+    return {operator: {"key": key, "value": value}}
+
+
+_IS_WILD: Final = {"equals": {"key": "wild", "value": True}}
+_IS_TAME: Final = {"equals": {"key": "wild", "value": False}}
+_IS_NOT_WILD: Final = {"notEquals": {"key": "wild", "value": True}}
+
+RETRIEVE: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
+    "equals_number": ("equals finds a number", _clause("equals", "legs", 4), "c", Source.DOCUMENTATION),
+    "equals_string": ("equals finds a string", _clause("equals", "name", "whale"), "w", Source.DOCUMENTATION),
+    "equals_boolean": ("equals finds a boolean", _IS_WILD, "c", Source.DOCUMENTATION),
+    "equals_wrong_type": (
+        "A value of another type matches nothing",
+        _clause("equals", "legs", "4"),
+        "",
+        Source.THIRD_PARTY,
+    ),
+    "equals_list": ("equals finds a member of a list", _clause("equals", "habitats", "sea"), "aw", Source.GUESS),
+    "not_equals": (
+        "notEquals finds documents without the key too",
+        _clause("notEquals", "legs", 4),
+        "answ",
+        Source.DOCUMENTATION,
+    ),
+    "greater_than": (
+        "greaterThan compares numbers, and needs the key",
+        _clause("greaterThan", "legs", 0),
+        "ac",
+        Source.DOCUMENTATION,
+    ),
+    "greater_than_or_equals": (
+        "greaterThanOrEquals compares numbers",
+        _clause("greaterThanOrEquals", "legs", 6),
+        "a",
+        Source.DOCUMENTATION,
+    ),
+    "less_than": (
+        "lessThan compares numbers, and needs the key",
+        _clause("lessThan", "legs", 4),
+        "w",
+        Source.DOCUMENTATION,
+    ),
+    "less_than_or_equals": (
+        "lessThanOrEquals compares numbers",
+        _clause("lessThanOrEquals", "legs", 4),
+        "cw",
+        Source.DOCUMENTATION,
+    ),
+    "in": ("in finds one of several values", _clause("in", "legs", [4, 6]), "ac", Source.DOCUMENTATION),
+    "in_list": ("in looks into lists", _clause("in", "habitats", ["sea"]), "aw", Source.GUESS),
+    "not_in": ("notIn needs the key", _clause("notIn", "legs", [4, 6]), "w", Source.GUESS),
+    "not_in_list": (
+        "notIn looks into lists, and needs the key",
+        _clause("notIn", "habitats", ["land"]),
+        "w",
+        Source.GUESS,
+    ),
+    "list_contains": (
+        "listContains finds a member of a list",
+        _clause("listContains", "habitats", "sea"),
+        "aw",
+        Source.DOCUMENTATION,
+    ),
+    "unknown_key": (
+        "A key that no document has matches nothing",
+        _clause("equals", "feathers", 1),
+        "",
+        Source.DOCUMENTATION,
+    ),
+    "and_all": (
+        "andAll joins clauses",
+        {"andAll": [_clause("greaterThan", "legs", 0), _IS_WILD]},
+        "c",
+        Source.DOCUMENTATION,
+    ),
+    "or_all": (
+        "orAll joins clauses",
+        {"orAll": [_clause("equals", "legs", 0), _IS_TAME]},
+        "sw",
+        Source.DOCUMENTATION,
+    ),
+    "nested": (
+        "Groups can be nested once",
+        {
+            "orAll": [
+                _clause("equals", "legs", 0),
+                {"andAll": [_clause("equals", "legs", 6), _IS_NOT_WILD]},
+            ]
+        },
+        "aw",
+        Source.DOCUMENTATION,
+    ),
+    "nested_twice": (
+        "Groups nested twice are refused",
+        {
+            "orAll": [
+                _clause("equals", "legs", 0),
+                {
+                    "andAll": [
+                        _clause("equals", "legs", 6),
+                        {"orAll": [_clause("equals", "legs", 6), _clause("equals", "legs", 4)]},
+                    ]
+                },
+            ]
+        },
+        INVALID,
+        Source.DOCUMENTATION,
+    ),
+    "group_of_6": (
+        "A group has at most five members",
+        {"orAll": [_clause("equals", "legs", each) for each in range(6)]},
+        INVALID,
+        Source.DOCUMENTATION,
+    ),
+    "in_100": ("in takes a hundred values", _clause("in", "legs", [*range(4, 104)]), "ac", Source.DOCUMENTATION),
+}
+
+_ON_S3_VECTORS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
+    "starts_with": ("startsWith is refused on S3 Vectors", _clause("startsWith", "name", "ch"), INVALID, Source.MODEL),
+}
+
+_STRICTER_ON_AWS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
+    "string_contains": (
+        "stringContains is ignored on S3 Vectors, so that everything matches",
+        _clause("stringContains", "name", "whal"),
+        EVERYTHING,
+        Source.THIRD_PARTY,
+    ),
+    "in_101": (
+        "Each value of in is one of at most 100 constraints, behind Retrieve too",
+        _clause("in", "legs", [*range(101)]),
+        INVALID,
+        Source.GUESS,
+    ),
+}
+
+
+def letters(results: Json) -> str:
+    """Return the letters of the animals in results of Retrieve, in their order, each once."""
+    uris = [str(each["location"]) for each in results]
+    return "".join(
+        letter
+        for letter in sorted(documents.ANIMALS)
+        if any(f"{documents.ANIMAL_PREFIX}{letter}.md" in uri for uri in uris)
+    )
+
+
+def _retrieve(filter_: Json, site: Site) -> Json:
+    site.shared(ingested)
+    found = site.client("bedrock-agent-runtime", validates=False).retrieve(
+        knowledgeBaseId=site.shared(knowledge_base).id,
+        retrievalQuery={"text": documents.ANIMAL_QUERY},
+        retrievalConfiguration={"vectorSearchConfiguration": {"numberOfResults": 100, "filter": filter_}},
+    )
+    return letters(found["retrievalResults"])
+
+
+add_checks(ON_RETRIEVE, RETRIEVE, _retrieve)
+add_checks(ON_RETRIEVE, _ON_S3_VECTORS, _retrieve)
+add_checks(
+    ON_RETRIEVE,
+    _STRICTER_ON_AWS,
+    _retrieve,
+    aws_only="the local Bedrock applies stringContains, and does not count the constraints of Retrieve",
+)
+
+CHECKS: Final = (*ON_VECTORS.checks, *ON_RETRIEVE.checks)
