@@ -23,6 +23,7 @@ from local_bedrock.store.originals import Original
 from local_bedrock.store.resources import DataSource, StoredKnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common.core.artefacts import document_of
+from ragstack_common.core.uris import s3_urls
 from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_common.reading import formats
 from ragstack_common.reading.encodings import charset_of
@@ -220,8 +221,10 @@ def _service_attributes(
     if not base.is_managed:
         return {metadata.SOURCE_URI: document.name, metadata.DATA_SOURCE_ID: document.data_source_id}
     language = detect_language(*texts)
+    # Users report the form without the Region.
+    _with_region, url = s3_urls(document.name, "us-east-1")
     return {
-        metadata.MANAGED_SOURCE_URI: metadata.object_url(document.name) if document.type == "S3" else document.name,
+        metadata.MANAGED_SOURCE_URI: url if document.type == "S3" else document.name,
         metadata.MANAGED_DATA_SOURCE_ID: document.data_source_id,
         **({metadata.MANAGED_LANGUAGE: language} if language else {}),
     }

@@ -10,10 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
 
 from ragstack_common.core.errors import InvalidDocumentError
-from ragstack_common.core.uris import split_uri
 from ragstack_common.ingestion import sidecars
 from ragstack_common.ingestion.sidecars import RecordStructure, Sidecar, check_key
 from ragstack_common.reading.formats import UnreadableDocument, csv_reader
@@ -29,12 +27,6 @@ MANAGED_DATA_SOURCE_ID: Final = "_data_source_id"
 MANAGED_LANGUAGE: Final = "_language_code"
 MANAGED_PAGE: Final = "_document_page_number"
 """The keys of managed knowledge bases. Source: reports of results of Retrieve; that of the page is a guess."""
-
-
-def object_url(uri: str) -> str:
-    """Return the URL by which managed knowledge bases name a document of a connector S3. Its exact form is a guess."""
-    bucket, key = split_uri(uri)
-    return f"https://{bucket}.s3.us-east-1.amazonaws.com/{quote(key)}"
 
 
 def parse_sidecar(data: bytes, name: str) -> Sidecar:

@@ -433,3 +433,21 @@ def test_a_new_list_takes_effect_with_the_document(lists: Lists) -> None:
         source.ingested(document)
 
     assert lists() == {"heron": acl(deny=["ann@example.com"])}
+
+
+def test_results_name_the_source_of_both_connectors(s3: Any, bucket: str, bedrock: Bedrock, managed: str) -> None:
+    put(s3, bucket, "birds/grey heron.txt")
+    crawled = connected(bedrock, managed, bucket)
+    crawled.synchronised()
+    submitted = bedrock.connector(managed, "CUSTOM")
+    submitted.ingested(text_document("s3://elsewhere/osprey.txt", "Ospreys dive from great height."))
+
+    answer = bedrock.runtime.retrieve(knowledgeBaseId=managed, retrievalQuery={"text": "birds"})
+
+    assert {
+        (result["metadata"]["_source_uri"], result["metadata"]["_data_source_id"], result["metadata"]["_language_code"])
+        for result in answer["retrievalResults"]
+    } == {
+        (f"https://{bucket}.s3.amazonaws.com/birds/grey%20heron.txt", crawled.id, "en"),
+        ("s3://elsewhere/osprey.txt", submitted.id, "en"),
+    }

@@ -258,6 +258,16 @@ def test_the_length_of_a_query_is_limited(tmp_path: Path) -> None:
         assert "11 characters" in answer[2]
 
 
+def test_the_length_of_a_query_on_a_managed_knowledge_base_has_a_quota_of_its_own(tmp_path: Path) -> None:
+    with limited(tmp_path, "query_characters=10", "query_characters_of_managed=20") as bedrock:
+        base = bedrock.managed_base("asked")
+        bedrock.runtime.retrieve(knowledgeBaseId=base, retrievalQuery={"text": "x" * 20})
+
+        answer = refused(bedrock.runtime.retrieve, knowledgeBaseId=base, retrievalQuery={"text": "x" * 21})
+
+        assert answer[2].startswith("The query has 21 characters, and may have 20.")
+
+
 def test_quotas_lose_none_of_two_hundred_documents(tmp_path: Path) -> None:
     clock = Clock()
     # Submitting is held to the quotas; looking how far it has come is not.
