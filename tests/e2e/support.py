@@ -16,6 +16,7 @@ import urllib3
 
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.ingestion import batch_check_document_statuses
+from ragstack_common.ingestion.requests import source_type_of
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.registry.records import DocumentRecord
 from ragstack_local.connection import running
@@ -182,7 +183,11 @@ class LocalStack:
         connection = self.connection
         agent = client(connection, "bedrock-agent")
         return batch_check_document_statuses(
-            connection.knowledge_base_id, connection.data_source_id, list(uris), client=agent
+            connection.knowledge_base_id,
+            connection.data_source_id,
+            list(uris),
+            client=agent,
+            source_type=source_type_of(connection.vector_store),
         )
 
     def settled(self, *uris: str) -> dict[str, DocumentStatus]:
