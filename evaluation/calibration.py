@@ -102,20 +102,26 @@ def fit(sets: Sequence[Passages]) -> Model:
 
 
 def _weights(sets: Sequence[Passages], used: Sequence[int]) -> Values:
-    """Fit the weights of some signals, and an intercept for each set, by Newton's method."""
+    """Fit the weights of some signals, and an intercept for each set, by Newton's method.
+
+    Each signal is standardized, so that neither the penalty nor the steps depend on its scale: the scores of a reranker
+    may all be near .99.
+    """
+    every = np.concatenate([each.signals[:, used] for each in sets])
+    means, deviations = every.mean(axis=0), np.maximum(every.std(axis=0), 1e-6)
     rows = np.concatenate(
         [
-            np.hstack([np.eye(len(sets))[[number] * len(each.relevant)], each.signals[:, used]])
+            np.hstack([np.eye(len(sets))[[number] * len(each.relevant)], (each.signals[:, used] - means) / deviations])
             for number, each in enumerate(sets)
         ]
     )
     labels = np.concatenate([each.relevant for each in sets]).astype(np.float64)
     share = np.concatenate([np.full(len(each.relevant), 1 / len(each.relevant)) for each in sets])
-    return _newton(rows, labels, share)[len(sets) :]
+    return np.asarray(_newton(rows, labels, share)[len(sets) :] / deviations)
 
 
 def _own_intercept(offsets: Values, target: float) -> float:
-    low, high = -500.0, 500.0
+    low, high = -float(offsets.max()) - 500, -float(offsets.min()) + 500
     for _ in range(STEPS):
         middle = (low + high) / 2
         mean = _logistic(middle + offsets).mean()

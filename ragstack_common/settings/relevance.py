@@ -12,14 +12,17 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 Signal = Literal["vector", "lexical", "score"]
 """What a calibration can use: the cosine, the share of BM25, or the engine's score where it sends nothing else."""
 
-Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+MAX_WEIGHT: Final = 1_000_000
+"""Far over what a reranker needs whose scores differ by .001."""
+
+Weight = Annotated[float, Field(ge=0, le=MAX_WEIGHT, allow_inf_nan=False)]
 
 
 class Provenance(BaseModel, extra="forbid", frozen=True, defer_build=True):
@@ -52,7 +55,7 @@ class Calibration(BaseModel, extra="forbid", frozen=True, defer_build=True):
 
     embedding: str | None
     search_type: Literal["HYBRID", "SEMANTIC", "MANAGED"] | None
-    intercept: float = Field(ge=-1000, le=1000, allow_inf_nan=False)
+    intercept: float = Field(ge=-MAX_WEIGHT, le=MAX_WEIGHT, allow_inf_nan=False)
     weights: dict[Signal, Weight] = Field(min_length=1)
     provenance: Provenance | None = None
 

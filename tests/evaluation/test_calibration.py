@@ -1,5 +1,6 @@
 """Fitting a calibration to judgments, and measuring how far it can be believed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,18 @@ def test_a_fit_finds_the_calibration_behind_the_judgments() -> None:
 
     assert model.weights == pytest.approx([4, 2], abs=0.4)
     assert model.intercept == pytest.approx(-3, abs=0.4)
+
+
+@pytest.mark.parametrize("width", [0.1, 0.01, 0.001])
+def test_scores_near_one_are_calibrated_as_well_as_others(width: float) -> None:
+    """Such as those of a reranker; the fit must not depend on the scale of a signal."""
+    drawn = passages("drawn", -3, (6,))
+    near_one = replace(drawn, signals=1 - width * (1 - drawn.signals))
+
+    model = calibration.fit([near_one])
+
+    assert model.weights * width == pytest.approx([6], abs=0.6)
+    assert model.relevance(near_one.signals).mean() == pytest.approx(float(drawn.relevant.mean()), abs=1e-3)
 
 
 def test_more_relevant_documents_do_not_change_the_weights() -> None:

@@ -22,6 +22,21 @@ def chunk(uri: str | None, score: float | None, chunk_id: str, text: str = "A pa
     return hit(uri, score, text, metadata={"x-amz-bedrock-kb-chunk-id": chunk_id})
 
 
+def described_knowledge_base(**more: Any) -> dict[str, Any]:
+    """Write the answer of GetKnowledgeBase."""
+    base = {
+        "knowledgeBaseId": KNOWLEDGE_BASE,
+        "name": "handbook",
+        "knowledgeBaseArn": f"arn:aws:bedrock:eu-west-1:123456789012:knowledge-base/{KNOWLEDGE_BASE}",
+        "roleArn": "arn:aws:iam::123456789012:role/knowledge-base",
+        "knowledgeBaseConfiguration": {"type": "VECTOR"},
+        "status": "ACTIVE",
+        "createdAt": 0,
+        "updatedAt": 0,
+    }
+    return {"knowledgeBase": {**base, **more}}
+
+
 def hits(*found: Any) -> dict[str, Any]:
     return {"retrievalResults": list(found)}
 

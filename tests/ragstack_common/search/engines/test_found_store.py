@@ -20,7 +20,7 @@ from ragstack_common.settings.search import QuerySettings
 from ragstack_common.tools.retriever import RetrieverSettings, RetrieverTool
 from tests.ragstack_common.services.test_word_search import settings
 from tests.support.aws_service import AwsService, Fault, aws_service
-from tests.support.knowledge_base import KNOWLEDGE_BASE, hits
+from tests.support.knowledge_base import KNOWLEDGE_BASE, described_knowledge_base, hits
 
 COLLECTION = "arn:aws:aoss:us-east-1:123456789012:collection/abcdefghij0123456789"
 MAPPING = {"vectorField": "v", "textField": "t", "metadataField": "m"}
@@ -39,20 +39,6 @@ STORES: dict[str, dict[str, Any]] = {
     },
     OTHER_STORE: {"storageConfiguration": {"type": "RDS"}},
 }
-
-
-def described(**more: Any) -> dict[str, Any]:
-    base = {
-        "knowledgeBaseId": KNOWLEDGE_BASE,
-        "name": "handbook",
-        "knowledgeBaseArn": f"arn:aws:bedrock:eu-west-1:123456789012:knowledge-base/{KNOWLEDGE_BASE}",
-        "roleArn": "arn:aws:iam::123456789012:role/knowledge-base",
-        "knowledgeBaseConfiguration": {"type": "VECTOR"},
-        "status": "ACTIVE",
-        "createdAt": 0,
-        "updatedAt": 0,
-    }
-    return {"knowledgeBase": {**base, **more}}
 
 
 @pytest.fixture
@@ -75,7 +61,7 @@ def store(query: Any) -> str:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_a_function_finds_out_the_store_of_its_knowledge_base(agent: AwsService, kind: str) -> None:
-    agent.program("GetKnowledgeBase", described(**STORES[kind]))
+    agent.program("GetKnowledgeBase", described_knowledge_base(**STORES[kind]))
 
     assert store(service()) == store(service(VECTOR_STORE="OTHER")) == kind
     assert agent.asked("GetKnowledgeBase") == [{"knowledgeBaseId": KNOWLEDGE_BASE}]
@@ -107,7 +93,7 @@ def test_an_unknown_store_stays_other_with_a_warning(
 
 
 def test_a_managed_knowledge_base_is_found_and_searched(agent: AwsService, searches: AwsService) -> None:
-    agent.program("GetKnowledgeBase", described(**STORES[MANAGED]))
+    agent.program("GetKnowledgeBase", described_knowledge_base(**STORES[MANAGED]))
     searches.program("Retrieve", hits())
 
     assert service().retrieve(RetrieveRequest(query="leave"), OPERATOR).complete
@@ -118,7 +104,7 @@ def test_a_managed_knowledge_base_is_found_and_searched(agent: AwsService, searc
 
 
 def test_a_search_type_that_the_found_store_does_not_take_is_an_error(agent: AwsService) -> None:
-    agent.program("GetKnowledgeBase", described(**STORES[MANAGED]))
+    agent.program("GetKnowledgeBase", described_knowledge_base(**STORES[MANAGED]))
 
     with pytest.raises(ConfigurationError, match="managed search is always hybrid"):
         service(SEARCH_TYPE="HYBRID")
@@ -129,7 +115,7 @@ def test_a_search_type_that_the_found_store_does_not_take_is_an_error(agent: Aws
 def test_the_retriever_finds_out_the_store_of_each_collection(
     agent: AwsService, searches: AwsService, kind: str, collections: str
 ) -> None:
-    agent.program("GetKnowledgeBase", described(**STORES[kind]))
+    agent.program("GetKnowledgeBase", described_knowledge_base(**STORES[kind]))
     searches.program("Retrieve", hits())
     env = {"KNOWLEDGE_BASE_ID": KNOWLEDGE_BASE, "RETRIEVER_TOOL_COLLECTIONS": collections}
     tool = RetrieverTool(RetrieverSettings.from_env({name: value for name, value in env.items() if value}))
@@ -155,7 +141,7 @@ def test_the_retriever_searches_its_own_knowledge_base_as_the_settings_say(
 
 
 def test_the_status_says_that_a_managed_knowledge_base_finds_words(agent: AwsService) -> None:
-    agent.program("GetKnowledgeBase", described(**STORES[MANAGED]))
+    agent.program("GetKnowledgeBase", described_knowledge_base(**STORES[MANAGED]))
 
     assert word_search_of(settings(vector_store="MANAGED"))() == WordSearch(search_type="HYBRID")
     assert agent.requests == []
