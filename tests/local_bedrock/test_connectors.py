@@ -20,8 +20,6 @@ from tests.local_bedrock.support import (
     refusal,
     serving,
 )
-from tests.support.forked_bedrock import forked_bedrock
-from tests.support.waiting import eventually
 
 ANN = {"Name": "ann@example.com", "Type": "USER", "Access": "ALLOW"}
 BEN = {"Name": "ben@example.com", "Type": "USER", "Access": "ALLOW"}
@@ -175,26 +173,26 @@ def test_the_threshold_of_deletions_is_a_percentage(
 
 
 def test_protection_decided_before_a_restart_holds_after_it(tmp_path: Path, s3: Any, s3_url: str, bucket: str) -> None:
-    """The documents that the killed job has added would otherwise lower the share of its deletions."""
+    """The documents that a job added before it was killed would otherwise lower the share of its deletions."""
     put(s3, bucket, *(f"{number}.txt" for number in range(5)))
-    with forked_bedrock(tmp_path, s3_endpoint=s3_url) as url:
-        bedrock = Bedrock.at(url)
+    with serving(tmp_path, s3_endpoint=s3_url) as bedrock:
         source = connected(bedrock, bedrock.managed_base("killed"), bucket)
         source.synchronised()
-    s3.delete_object(Bucket=bucket, Key="0.txt")
-    put(s3, bucket, *(f"new-{number}.txt" for number in range(30)))
-    clock = Clock(1_000.0)
-    with serving(tmp_path, clock=clock, s3_endpoint=s3_url, pace=Pace(indexing_seconds=60)) as again:
-        source = Source(again, source.knowledge_base_id, source.id)
-        job_id = source.start_job()
-        eventually(lambda: len(again.agent.list_knowledge_base_documents(**source.ids)["documentDetails"]) == 35)
+        s3.delete_object(Bucket=bucket, Key="0.txt")
+        put(s3, bucket, *(f"new-{number}.txt" for number in range(30)))
+        job = source.synchronised()
+    # As if it had been killed just before its end.
+    apsw.Connection(str(tmp_path / FILE_NAME)).execute(
+        "UPDATE ingestion_job SET status = 'IN_PROGRESS' WHERE id = ?", (job["ingestionJobId"],)
+    )
 
-    with serving(tmp_path, s3_endpoint=s3_url) as last:
-        source = Source(last, source.knowledge_base_id, source.id)
-        job = source.ended(job_id)
+    with serving(tmp_path, s3_endpoint=s3_url) as bedrock:
+        again = Source(bedrock, source.knowledge_base_id, source.id)
+        ended = again.ended(job["ingestionJobId"])
 
-        assert job["statistics"]["numberOfDocumentsDeleted"] == 0
-        assert "0.txt" in indexed(source)
+        assert (job["status"], ended["status"]) == ("COMPLETE", "COMPLETE")
+        assert ended["statistics"]["numberOfDocumentsDeleted"] == 0
+        assert "0.txt" in indexed(again)
 
 
 def test_data_sources_of_a_managed_knowledge_base_run_jobs_at_once(
