@@ -10,11 +10,20 @@ from ragstack_local.certify.deployed.checks import CHECKS as OF_STACKS
 from ragstack_local.certify.deployed.checks import KINDS as KINDS_OF_STACKS
 from ragstack_local.certify.services.filters import CHECKS as OF_FILTERS
 from ragstack_local.certify.services.ingestion import CHECKS as OF_INGESTION
+from ragstack_local.certify.services.managed import CHECKS as OF_MANAGED
 from ragstack_local.certify.services.retrieval import CHECKS as OF_RETRIEVAL
 from ragstack_local.certify.services.vectors import CHECKS as OF_VECTORS
 from ragstack_local.certify.services.words import CHECKS as OF_WORDS
 
-CHECKS: Final[tuple[Check, ...]] = (*OF_VECTORS, *OF_WORDS, *OF_FILTERS, *OF_INGESTION, *OF_RETRIEVAL, *OF_STACKS)
+CHECKS: Final[tuple[Check, ...]] = (
+    *OF_VECTORS,
+    *OF_WORDS,
+    *OF_FILTERS,
+    *OF_INGESTION,
+    *OF_RETRIEVAL,
+    *OF_MANAGED,
+    *OF_STACKS,
+)
 
 KINDS: Final[Mapping[str, removal.Remove]] = {**removal.KINDS, **KINDS_OF_STACKS}
 

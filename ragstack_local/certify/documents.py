@@ -33,6 +33,19 @@ JOB_PREFIX: Final = "jobs/"
 JOB_KEYS: Final = tuple(f"{JOB_PREFIX}{number}.md" for number in range(12))
 EARLY_KEY: Final = f"{JOB_PREFIX}early.md"
 
+CONNECTOR_PREFIX: Final = "connector/"
+CONNECTOR_KEY: Final = f"{CONNECTOR_PREFIX}notice.md"
+CONNECTOR_WORD: Final = "breakwater"
+PROTECTED_PREFIX: Final = "protected/"
+PROTECTED_KEYS: Final = tuple(f"{PROTECTED_PREFIX}{number}.md" for number in range(10))
+PROTECTED_WORD: Final = "lighter"
+LISTED_PREFIX: Final = "listed/"
+LISTED_WORD: Final = "manifest"
+READER: Final = "reader@example.com"
+READABLE_KEY: Final = f"{LISTED_PREFIX}readable.md"
+DENIED_KEY: Final = f"{LISTED_PREFIX}denied.md"
+UNLISTED_KEY: Final = f"{LISTED_PREFIX}unlisted.md"
+
 ANIMAL_PREFIX: Final = "animals/"
 ASCII_KEY: Final = "files/ascii.txt"
 UTF8_KEY: Final = "files/utf8.txt"
@@ -51,6 +64,14 @@ _SIDECARS: Final[Mapping[str, Mapping[str, Any]]] = {
     MANY_ATTRIBUTES_KEY: {f"a{number}": number for number in range(36)},
     LONG_LIST_KEY: {"numbers": [str(number) for number in range(11)]},
 }
+
+_ALLOW: Final = {"Name": READER, "Type": "USER", "Access": "ALLOW"}
+
+_LISTS: Final[Mapping[str, Sequence[Mapping[str, str]]]] = {
+    READABLE_KEY: [_ALLOW],
+    DENIED_KEY: [_ALLOW, {**_ALLOW, "Access": "DENY"}],
+}
+"""Access control lists of documents. Source: Amazon Bedrock User Guide, kb-managed-ds-s3-acl."""
 
 _NAMES: Final = {"c": "cheetah", "a": "ant", "s": "snail", "w": "whale", "n": "newt"}
 
@@ -123,6 +144,14 @@ KEYS: Final = tuple(_CONTENTS)
 OBJECTS: Final[Mapping[str, bytes]] = {
     **_CONTENTS,
     **{f"{key}.metadata.json": json.dumps({"metadataAttributes": each}).encode() for key, each in _SIDECARS.items()},
+    **{
+        f"{key}.metadata.json": json.dumps({"metadataAttributes": {"listed": True}, "accessControlList": each}).encode()
+        for key, each in _LISTS.items()
+    },
     **{key: f"Shift report {key}: nothing to report.\n".encode() for key in (*JOB_KEYS, EARLY_KEY)},
+    **{key: f"The {PROTECTED_WORD} {key} is moored.\n".encode() for key in PROTECTED_KEYS},
+    **{key: f"The {LISTED_WORD} {key} is signed.\n".encode() for key in (READABLE_KEY, DENIED_KEY, UNLISTED_KEY)},
+    CONNECTOR_KEY: f"The {CONNECTOR_WORD} is repaired in spring.\n".encode(),
+    f"{CONNECTOR_KEY}.metadata.json": b'{"metadataAttributes": {"year": 2026}}',
 }
 """All objects of the bucket."""

@@ -131,7 +131,8 @@ _VECTORS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
 add_checks(ON_VECTORS, _VECTORS, _find_vectors)
 
 
-def _clause(operator: str, key: str, value: str | float | list[Any]) -> Json:
+def clause(operator: str, key: str, value: str | float | list[Any]) -> Json:
+    """Return a filter of Retrieve with one clause."""
     return {operator: {"key": key, "value": value}}
 
 
@@ -140,76 +141,76 @@ _IS_TAME: Final = {"equals": {"key": "wild", "value": False}}
 _IS_NOT_WILD: Final = {"notEquals": {"key": "wild", "value": True}}
 
 RETRIEVE: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
-    "equals_number": ("equals finds a number", _clause("equals", "legs", 4), "c", Source.DOCUMENTATION),
-    "equals_string": ("equals finds a string", _clause("equals", "name", "whale"), "w", Source.DOCUMENTATION),
+    "equals_number": ("equals finds a number", clause("equals", "legs", 4), "c", Source.DOCUMENTATION),
+    "equals_string": ("equals finds a string", clause("equals", "name", "whale"), "w", Source.DOCUMENTATION),
     "equals_boolean": ("equals finds a boolean", _IS_WILD, "c", Source.DOCUMENTATION),
     "equals_wrong_type": (
         "A value of another type matches nothing",
-        _clause("equals", "legs", "4"),
+        clause("equals", "legs", "4"),
         "",
         Source.THIRD_PARTY,
     ),
-    "equals_list": ("equals finds a member of a list", _clause("equals", "habitats", "sea"), "aw", Source.GUESS),
+    "equals_list": ("equals finds a member of a list", clause("equals", "habitats", "sea"), "aw", Source.GUESS),
     "not_equals": (
         "notEquals finds documents without the key too",
-        _clause("notEquals", "legs", 4),
+        clause("notEquals", "legs", 4),
         "answ",
         Source.DOCUMENTATION,
     ),
     "greater_than": (
         "greaterThan compares numbers, and needs the key",
-        _clause("greaterThan", "legs", 0),
+        clause("greaterThan", "legs", 0),
         "ac",
         Source.DOCUMENTATION,
     ),
     "greater_than_or_equals": (
         "greaterThanOrEquals compares numbers",
-        _clause("greaterThanOrEquals", "legs", 6),
+        clause("greaterThanOrEquals", "legs", 6),
         "a",
         Source.DOCUMENTATION,
     ),
     "less_than": (
         "lessThan compares numbers, and needs the key",
-        _clause("lessThan", "legs", 4),
+        clause("lessThan", "legs", 4),
         "w",
         Source.DOCUMENTATION,
     ),
     "less_than_or_equals": (
         "lessThanOrEquals compares numbers",
-        _clause("lessThanOrEquals", "legs", 4),
+        clause("lessThanOrEquals", "legs", 4),
         "cw",
         Source.DOCUMENTATION,
     ),
-    "in": ("in finds one of several values", _clause("in", "legs", [4, 6]), "ac", Source.DOCUMENTATION),
-    "in_list": ("in looks into lists", _clause("in", "habitats", ["sea"]), "aw", Source.GUESS),
-    "not_in": ("notIn needs the key", _clause("notIn", "legs", [4, 6]), "w", Source.GUESS),
+    "in": ("in finds one of several values", clause("in", "legs", [4, 6]), "ac", Source.DOCUMENTATION),
+    "in_list": ("in looks into lists", clause("in", "habitats", ["sea"]), "aw", Source.GUESS),
+    "not_in": ("notIn needs the key", clause("notIn", "legs", [4, 6]), "w", Source.GUESS),
     "not_in_list": (
         "notIn looks into lists, and needs the key",
-        _clause("notIn", "habitats", ["land"]),
+        clause("notIn", "habitats", ["land"]),
         "w",
         Source.GUESS,
     ),
     "list_contains": (
         "listContains finds a member of a list",
-        _clause("listContains", "habitats", "sea"),
+        clause("listContains", "habitats", "sea"),
         "aw",
         Source.DOCUMENTATION,
     ),
     "unknown_key": (
         "A key that no document has matches nothing",
-        _clause("equals", "feathers", 1),
+        clause("equals", "feathers", 1),
         "",
         Source.DOCUMENTATION,
     ),
     "and_all": (
         "andAll joins clauses",
-        {"andAll": [_clause("greaterThan", "legs", 0), _IS_WILD]},
+        {"andAll": [clause("greaterThan", "legs", 0), _IS_WILD]},
         "c",
         Source.DOCUMENTATION,
     ),
     "or_all": (
         "orAll joins clauses",
-        {"orAll": [_clause("equals", "legs", 0), _IS_TAME]},
+        {"orAll": [clause("equals", "legs", 0), _IS_TAME]},
         "sw",
         Source.DOCUMENTATION,
     ),
@@ -217,8 +218,8 @@ RETRIEVE: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
         "Groups can be nested once",
         {
             "orAll": [
-                _clause("equals", "legs", 0),
-                {"andAll": [_clause("equals", "legs", 6), _IS_NOT_WILD]},
+                clause("equals", "legs", 0),
+                {"andAll": [clause("equals", "legs", 6), _IS_NOT_WILD]},
             ]
         },
         "aw",
@@ -228,11 +229,11 @@ RETRIEVE: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
         "Groups nested twice are refused",
         {
             "orAll": [
-                _clause("equals", "legs", 0),
+                clause("equals", "legs", 0),
                 {
                     "andAll": [
-                        _clause("equals", "legs", 6),
-                        {"orAll": [_clause("equals", "legs", 6), _clause("equals", "legs", 4)]},
+                        clause("equals", "legs", 6),
+                        {"orAll": [clause("equals", "legs", 6), clause("equals", "legs", 4)]},
                     ]
                 },
             ]
@@ -242,27 +243,27 @@ RETRIEVE: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
     ),
     "group_of_6": (
         "A group has at most five members",
-        {"orAll": [_clause("equals", "legs", each) for each in range(6)]},
+        {"orAll": [clause("equals", "legs", each) for each in range(6)]},
         INVALID,
         Source.DOCUMENTATION,
     ),
-    "in_100": ("in takes a hundred values", _clause("in", "legs", [*range(4, 104)]), "ac", Source.DOCUMENTATION),
+    "in_100": ("in takes a hundred values", clause("in", "legs", [*range(4, 104)]), "ac", Source.DOCUMENTATION),
 }
 
 _ON_S3_VECTORS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
-    "starts_with": ("startsWith is refused on S3 Vectors", _clause("startsWith", "name", "ch"), INVALID, Source.MODEL),
+    "starts_with": ("startsWith is refused on S3 Vectors", clause("startsWith", "name", "ch"), INVALID, Source.MODEL),
 }
 
 _STRICTER_ON_AWS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
     "string_contains": (
         "stringContains is ignored on S3 Vectors, so that everything matches",
-        _clause("stringContains", "name", "whal"),
+        clause("stringContains", "name", "whal"),
         EVERYTHING,
         Source.THIRD_PARTY,
     ),
     "in_101": (
         "Each value of in is one of at most 100 constraints, behind Retrieve too",
-        _clause("in", "legs", [*range(101)]),
+        clause("in", "legs", [*range(101)]),
         INVALID,
         Source.GUESS,
     ),
