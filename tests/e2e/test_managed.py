@@ -148,18 +148,16 @@ def test_a_replaced_document_is_found_in_its_new_version_alone(stack: LocalStack
     assert ["April" in content for content in contents] == [True]
 
 
-def test_a_full_reconciliation_submits_every_document_again(stack: LocalStack, heron: str) -> None:
-    before = stack.records(heron)[heron].operation
+def reconciled(stack: LocalStack, *options: str) -> dict[str, Any]:
+    """Reconcile until there is something to do: what was written in the last seconds is left alone."""
 
-    def look() -> bool:
-        done = stack.run("reconcile", "--full")
+    def look() -> dict[str, Any] | None:
+        done = stack.run("reconcile", "--json", *options)
         assert done.returncode == 0, done.stderr
-        return stack.records(heron)[heron].operation != before
+        found: dict[str, Any] = json.loads(done.stdout)["report"]["differences"]
+        return found or None
 
-    eventually(look)  # what was written just now is left alone
-
-    assert stack.settled(heron) == {heron: "INDEXED"}
-    assert stack.found("What does the grey heron wait for?", "motionless for frogs")["source"] == heron
+    return eventually(look)
 
 
 def test_a_reconciliation_restores_what_another_program_deleted(stack: LocalStack, heron: str) -> None:
@@ -170,10 +168,20 @@ def test_a_reconciliation_restores_what_another_program_deleted(stack: LocalStac
     agent.delete_knowledge_base_documents(**ids, documentIdentifiers=identifiers)
     eventually(lambda: stack.known(heron)[heron] == "NOT_FOUND")
 
-    done = stack.run("reconcile", "--json")
-    statuses = stack.settled(heron)
+    differences = reconciled(stack)
 
-    assert statuses == {heron: "INDEXED"}
+    assert differences["not_searchable"]["samples"] == [heron]
+    assert stack.settled(heron) == {heron: "INDEXED"}
     assert stack.found("What does the grey heron wait for?", "motionless for frogs")["source"] == heron
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["report"]["differences"]["not_searchable"]["samples"] == [heron]
+
+
+def test_a_full_reconciliation_submits_documents_again(stack: LocalStack) -> None:
+    uri = stack.put(f"{PLACE}egret.md", "The egret follows the cattle.")
+    stack.settled(uri)
+    before = stack.records(uri)[uri].operation
+
+    eventually(lambda: uri in reconciled(stack, "--full")["read_before"]["samples"])
+
+    eventually(lambda: stack.records(uri)[uri].operation != before)
+    assert stack.settled(uri) == {uri: "INDEXED"}
+    assert stack.found("What does the egret follow?", "cattle")["source"] == uri
