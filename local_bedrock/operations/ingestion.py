@@ -168,12 +168,10 @@ def _metadata(source: DataSource, given: Request | None) -> dict[str, Any]:
         return {"metadataUri": required_member(given, what, "s3Location", *others)["uri"]}
     if source.type == "S3":
         raise InvalidRequest("A document of an S3 data source takes its metadata from S3: use the type S3_LOCATION")
+    acl = {}
     if "accessControlList" in given:
         acl = {"acl": access_control.parse_inline(given["accessControlList"])}
-        if "inlineAttributes" not in given:
-            return acl
-    else:
-        acl = {}
+        given = {"inlineAttributes": [], **given}  # a list needs no attributes
     attributes = required_member(given, "Metadata of type IN_LINE_ATTRIBUTE", "inlineAttributes", "s3Location")
     try:
         metadata.parse_inline(attributes)

@@ -1,7 +1,8 @@
 """Knowledge bases of type MANAGED and the connectors of their data sources: what requests may have, and defaults.
 
 Sources: Amazon Bedrock User Guide, kb-managed-create, kb-managed-connect-ds, kb-managed-ds-s3, kb-managed-ds-custom and
-kb-managed-customize-ingestion; the messages in quotation marks below are those that users of the service report.
+kb-managed-customize-ingestion. Messages about the types and versions of connectors, and about chunking, are those that
+users of the service report.
 """
 
 import json
@@ -14,7 +15,8 @@ from local_bedrock.reading.selection import InvalidConnectorError
 from local_bedrock.store.resources import CONNECTOR, DataSource, StoredKnowledgeBase
 from ragstack_common.core.uris import resource_id
 
-_TYPE: Final = "MANAGED_KNOWLEDGE_BASE_CONNECTOR"
+CONNECTOR_TYPE: Final = "MANAGED_KNOWLEDGE_BASE_CONNECTOR"
+
 _CONFIGURATION: Final = "managedKnowledgeBaseConfiguration"
 _DIMENSIONS: Final = 1024
 
@@ -30,6 +32,8 @@ _CONNECTORS: Final = (
     *("S3", "ONEDRIVE", "ZENDESK", "SALESFORCE", "BOX", "DROPBOX", "SHAREPOINT", "GOOGLEDRIVE", "WEB", "CUSTOM"),
     *("CONFLUENCEONPREM", "CONFLUENCE", "SERVICENOW"),
 )
+"""Source: the service's message about an unknown type, as users report it."""
+
 _VERSION: Final = "1"
 
 
@@ -82,13 +86,13 @@ def data_source_request(base: StoredKnowledgeBase, request: Request) -> Answer:
         InvalidRequest: The knowledge base or the local Bedrock does not support it.
     """
     configuration = request["dataSourceConfiguration"]
-    if configuration["type"] != _TYPE:
+    if configuration["type"] != CONNECTOR_TYPE:
         raise InvalidRequest(
             "Unsupported data source type for MANAGED knowledge base type."
-            f" Use {_TYPE}, with the type S3 or CUSTOM in its connectorParameters."
+            f" Use {CONNECTOR_TYPE}, with the type S3 or CUSTOM in its connectorParameters."
         )
     if others := sorted(set(configuration) - {"type", CONNECTOR}):
-        raise InvalidRequest(f"A data source of type {_TYPE} cannot have {' or '.join(others)}")
+        raise InvalidRequest(f"A data source of type {CONNECTOR_TYPE} cannot have {' or '.join(others)}")
     connector = configuration.get(CONNECTOR, {})
     parameters = _parameters(connector.get("connectorParameters", {}))
     if parameters["type"] == "CUSTOM":

@@ -266,7 +266,7 @@ def _checked_data_source(base: StoredKnowledgeBase, request: Request) -> Request
         return managed.data_source_request(base, request)
     configuration = request["dataSourceConfiguration"]
     kind = configuration["type"]
-    if kind == "MANAGED_KNOWLEDGE_BASE_CONNECTOR":
+    if kind == managed.CONNECTOR_TYPE:
         raise InvalidRequest(f"A data source of type {kind} needs a knowledge base of type MANAGED: use S3 or CUSTOM")
     if kind not in ("S3", "CUSTOM"):
         raise InvalidRequest(f"The local Bedrock supports data sources of type S3 and CUSTOM, not {kind}")
