@@ -20,7 +20,11 @@ Bedrock User Guide, managed knowledge bases, query configurations."""
 
 MANAGED_CANDIDATES: Final = 100
 """Chunks that the managed reranker orders, and so the results on all pages: the maximum of a page. A guess, because AWS
-publishes no figure."""
+publishes no figure.
+
+100 abstracts take 23 ms of processor time; with their texts embedded again by MiniLM, 4.2 s. With 10, 20, 50 and 100 of
+them, nDCG@10 on CACM is .493, .485, .494 and .487 (`hashed`); without the reranker .501.
+"""
 
 
 @dataclass(frozen=True)

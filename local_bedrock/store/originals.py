@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
 from local_bedrock.store.database import Transaction, insert, select
 from ragstack_common.reading import formats
+
+TEXT: Final = "text/plain"
+"""Of content that is submitted as text, whatever it is read as."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Original:
     Attributes:
         format: As in :data:`ragstack_common.reading.formats.FORMATS`.
         uri: The object in S3; None for inline content.
-        mime_type: As submitted with inline content; None for plain text.
+        mime_type: That of inline content; None for an object.
         content: Inline content.
     """
 
@@ -29,7 +32,8 @@ class Original:
     @classmethod
     def of(cls, request: Mapping[str, Any], content: bytes | None) -> "Original":
         """Return the file of a submitted document whose format is supported."""
-        return cls(formats.of_request(request), request.get("uri"), request.get("mimeType"), content)
+        mime_type = None if content is None else request.get("mimeType", TEXT)
+        return cls(formats.of_request(request), request.get("uri"), mime_type, content)
 
     @property
     def media_type(self) -> str:

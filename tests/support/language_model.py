@@ -21,7 +21,8 @@ class LanguageModel:
     """What the server says next, and what it was asked.
 
     Attributes:
-        pieces: Of the answer.
+        replies: The pieces of the first answers, which are taken from it one by one.
+        pieces: Of the answers after them.
         finish_reason: None ends the stream without one, as a server that dies does.
         usage: None leaves it out.
         failure: Status and message of an error instead of an answer.
@@ -33,6 +34,7 @@ class LanguageModel:
     """
 
     url: str = ""
+    replies: list[tuple[str, ...]] = field(default_factory=list)
     pieces: tuple[str, ...] = ("Herons eat fish.",)
     finish_reason: str | None = "stop"
     usage: tuple[int, int] | None = (11, 7)
@@ -128,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _events(model: LanguageModel) -> Iterator[bytes | None]:
-    for number, piece in enumerate(model.pieces):
+    for number, piece in enumerate(model.replies.pop(0) if model.replies else model.pieces):
         yield _chunk(piece, None)
         if model.held is not None and number == 0:
             yield None
