@@ -140,7 +140,7 @@ class Preparation:
             charset = charset_of(submission.request.get("mimeType"))
             return Content(submission.content, sha256(submission.content).hexdigest(), charset)
         uri = submission.request["uri"]
-        formats.of_bedrock(uri)
+        formats.of_request(submission.request)
         try:
             return self.objects.read(uri, limit or MAX_DOCUMENT_BYTES)
         except ObjectTooLarge:

@@ -244,6 +244,8 @@ def _changed(
             skipped += 1
             continue
         request: dict[str, Any] = {"uri": uri, "change": kind}
+        if scan.selected.is_managed:
+            request["format"] = formats.of_name(uri)
         if sidecar is not None:
             request["metadataUri"] = sidecar.uri
         if acl is not None:

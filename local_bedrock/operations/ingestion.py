@@ -137,6 +137,9 @@ def _submitted(source: DataSource, document: Request) -> _Submitted:
         found = _Submitted(uri, {"uri": uri}, None)
     else:
         found = _custom_document(content)
+    uri = found.request.get("uri", "")
+    if source.connector is not None and formats.is_read_by_managed(uri):
+        found.request["format"] = formats.of_name(uri)
     found.request.update(_metadata(source, document.get("metadata")))
     return found
 

@@ -31,7 +31,7 @@ class Selection:
         inclusion_patterns: One of them must match the whole key, if there are any.
         max_bytes: Larger objects are skipped.
         metadata_prefix: Prefix of the keys of sidecars; empty if they are next to their documents.
-        skips_unsupported: Whether objects of an unsupported type are skipped; otherwise they fail.
+        is_managed: Whether the knowledge base is MANAGED, and skips unsupported files; otherwise they fail.
         access_file: S3 URI of the file with the access control lists of prefixes.
     """
 
@@ -42,7 +42,7 @@ class Selection:
     exclusion_patterns: Sequence[re.Pattern[str]] = ()
     max_bytes: float = math.inf
     metadata_prefix: str = ""
-    skips_unsupported: bool = False
+    is_managed: bool = False
     access_file: str | None = None
 
     @property
@@ -64,7 +64,7 @@ class Selection:
 
     def skips(self, entry: Object) -> bool:
         """Whether a document that the filters admit is skipped without an error."""
-        return entry.size > self.max_bytes or (self.skips_unsupported and not formats.is_read_by_bedrock(entry.uri))
+        return entry.size > self.max_bytes or (self.is_managed and not formats.is_read_by_managed(entry.uri))
 
     def sidecar_of(self, uri: str) -> str:
         """Return the URI of a document's sidecar.
@@ -106,7 +106,7 @@ def of_connector(parameters: Mapping[str, Any]) -> Selection:
         _patterns(filters, "exclusionPatterns"),
         int(megabytes) * 1024**2,
         _member(parameters, "metadataFilesPrefix", str) or "",
-        skips_unsupported=True,
+        is_managed=True,
         access_file=access_file if parameters.get("aclEnabled") else None,
     )
 

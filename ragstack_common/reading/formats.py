@@ -95,6 +95,10 @@ BEDROCK_SUFFIXES: Final = (".txt", ".md", ".html", ".htm", ".doc", ".docx", ".cs
 Source: user guide of Knowledge Bases, formats of the default parser.
 """
 
+MANAGED_SUFFIXES: Final = (*BEDROCK_SUFFIXES, ".ppt", ".pptx")
+"""What managed knowledge bases read of the formats here, without pictures. Source: Amazon Bedrock User Guide,
+kb-managed-connect-ds."""
+
 READ_DIRECTLY: Final = ("txt", "md", "csv")
 CONVERTED: Final = tuple(each for each in FORMATS if each not in READ_DIRECTLY)
 IMAGES: Final = ("png", "jpg", "tiff", "webp", "gif")
@@ -211,6 +215,11 @@ def of_content(data: bytes, name: str = "") -> str:
         raise UnreadableDocument(
             f"The file's content is {error}, which is not supported: use one of {supported}."
         ) from None
+
+
+def is_read_by_managed(name: str) -> bool:
+    """Whether managed knowledge bases read files with such a name."""
+    return _suffix(name) in MANAGED_SUFFIXES
 
 
 def of_bedrock(name: str) -> str:

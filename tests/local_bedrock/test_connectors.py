@@ -21,6 +21,7 @@ from tests.local_bedrock.support import (
     serving,
 )
 
+SLIDES = Path(__file__).parents[2] / "samples" / "more_formats" / "office-in-porto.pptx"
 ANN = {"Name": "ann@example.com", "Type": "USER", "Access": "ALLOW"}
 BEN = {"Name": "ben@example.com", "Type": "USER", "Access": "ALLOW"}
 NOT_BEN = {**BEN, "Access": "DENY"}
@@ -116,6 +117,20 @@ def test_large_and_unsupported_files_are_skipped_without_an_error(
     assert counts(job) == {"DocumentsScanned": 3, "NewDocumentsIndexed": 1, "DocumentsSkipped": 2}
     assert job.get("failureReasons", []) == []
     assert indexed(source) == ["heron.txt"]
+
+
+def test_managed_knowledge_bases_read_presentations(s3: Any, bucket: str, bedrock: Bedrock, managed: str) -> None:
+    s3.put_object(Bucket=bucket, Key="slides.pptx", Body=SLIDES.read_bytes())
+    crawled = connected(bedrock, managed, bucket)
+    submitted = bedrock.connector(managed, "CUSTOM")
+    location = {"sourceType": "S3_LOCATION", "s3Location": {"uri": f"s3://{bucket}/slides.pptx"}}
+    document = {"dataSourceType": "CUSTOM", "custom": {"customDocumentIdentifier": {"id": "slides"}, **location}}
+
+    job = crawled.synchronised()
+    details = submitted.ingested({"content": document})
+
+    assert counts(job) == {"DocumentsScanned": 1, "NewDocumentsIndexed": 1}
+    assert [detail["status"] for detail in details] == ["INDEXED"]
 
 
 def test_metadata_files_can_have_a_prefix_of_their_own(s3: Any, bucket: str, bedrock: Bedrock, managed: str) -> None:
