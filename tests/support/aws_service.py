@@ -287,7 +287,7 @@ def _broken(value: Any, shape: Shape) -> Iterator[str]:
     if value not in limits.get("enum", [value]):
         yield f"Member must satisfy enum value set: {limits['enum']}"
     pattern = limits.get("pattern", "")
-    if pattern and r"\P" not in pattern and not re.fullmatch(pattern, value, re.DOTALL):
+    if pattern and r"\p" not in pattern.lower() and not re.fullmatch(pattern, value, re.DOTALL):
         yield f"Member must satisfy regular expression pattern: {pattern}"
 
 

@@ -22,8 +22,8 @@ TOPIC: Final = "console"
 TRUSTED: Final = "require-trusted-types-for"
 
 
-def page(site: Site) -> Answer:
-    """The page of the console."""
+def _asked(site: Site) -> Answer:
+    """Load the page."""
     answer = calls.send("GET", f"{console_origin(site)}/")
     if answer.status == HTTPStatus.SERVICE_UNAVAILABLE and not site.is_aws:
         raise NotTried("the console is not built: `make setup` builds it")
@@ -37,7 +37,7 @@ def _directives(answer: Answer) -> Mapping[str, str]:
 
 
 def _page(site: Site) -> Json:
-    answer = site.shared(page)
+    answer = _asked(site)
     return {
         "status": answer.status,
         "type": answer.headers.get("content-type", "").partition(";")[0],
@@ -46,19 +46,19 @@ def _page(site: Site) -> Json:
 
 
 def _headers(site: Site) -> Json:
-    answer = site.shared(page)
+    answer = _asked(site)
     return {name: answer.headers.get(name) for name in ("referrer-policy", "x-content-type-options")}
 
 
 def _policy(site: Site) -> Json:
     """Describe what the page may do, without the addresses that it may call."""
-    found = _directives(site.shared(page))
+    found = _directives(_asked(site))
     return {name: value for name, value in found.items() if name != "connect-src"}
 
 
 def _connections(site: Site) -> Json:
     """Compare what the page may call with where it uploads documents and where people sign in."""
-    allowed = _directives(site.shared(page)).get("connect-src", "").split()
+    allowed = _directives(_asked(site)).get("connect-src", "").split()
     upload = permitted(deployment.of(site), PASSING, value=f"{site.token}-passing")["upload"]["url"]
     issuer = urlsplit(deployment.of(site).connection.oidc_issuer or "")
     return {
@@ -69,7 +69,7 @@ def _connections(site: Site) -> Json:
 
 
 def _transport(site: Site) -> Json:
-    answer = site.shared(page)
+    answer = _asked(site)
     if not site.is_aws:
         raise NotTried("the local console has no TLS")
     return {"strict-transport-security": answer.headers.get("strict-transport-security")}
@@ -77,7 +77,7 @@ def _transport(site: Site) -> Json:
 
 def _files(site: Site) -> Json:
     """Load a file that the page names, and the settings of the page."""
-    answer, origin = site.shared(page), console_origin(site)
+    answer, origin = _asked(site), console_origin(site)
     name = next(part for part in answer.body.decode().split('"') if part.endswith(".js"))
     script = calls.send("GET", f"{origin}/{name.lstrip('./')}")
     settings = calls.send("GET", f"{origin}/{SETTINGS_FILE}")
@@ -90,7 +90,6 @@ def _files(site: Site) -> Json:
 
 def _errors(site: Site) -> Json:
     """Send a request that fails, and at once the same from someone for whom it succeeds."""
-    site.shared(page)
     deployed, found = deployment.of(site), site.shared(people)
     at_console = Address(console_origin(site))
     path = "/api/facets"

@@ -130,8 +130,8 @@ def _alarm_becomes(site: Site, deployed: Deployment, state: str) -> Json:
     cloudwatch = site.client("cloudwatch")
 
     def found() -> str:
-        alarms = read_alarms(cloudwatch, f"{deployed.prefix}Storage-{DEAD_LETTERS_ALARM}")
-        return next((each["StateValue"] for each in alarms), "no alarm")
+        alarms = read_alarms(cloudwatch, deployed.prefix)
+        return next((each["StateValue"] for each in alarms if DEAD_LETTERS_ALARM in each["AlarmName"]), "no alarm")
 
     try:
         site.eventually(lambda: found() == state, f"the alarm in the state {state}", ALARM_SECONDS)
@@ -172,8 +172,8 @@ def _jobs(deployed: Deployment) -> list[Mapping[str, Any]]:
     return [*deployed.read("GET", "/api/ingestion-jobs")["jobs"]]
 
 
-def lines(site: Site) -> Mapping[str, list[str]]:
-    """The logs of the functions."""
+def _lines(site: Site) -> Mapping[str, list[str]]:
+    """Return what each function has logged."""
     deployed, client = deployment.of(site), site.client("logs")
     found = {}
     for name, group in deployed.function_groups().items():
@@ -183,7 +183,7 @@ def lines(site: Site) -> Mapping[str, list[str]]:
 
 
 def _invoked(site: Site) -> Json:
-    found = site.shared(lines)
+    found = _lines(site)
     # The local stack runs this one as a server, which logs to a file.
     expected = [each for each in FUNCTIONS if site.is_aws or each != "answers"]
     if not site.is_aws and deployment.of(site).connection.people_url is None:
@@ -192,7 +192,7 @@ def _invoked(site: Site) -> Json:
 
 
 def _rights(site: Site) -> Json:
-    found = site.shared(lines)
+    found = _lines(site)
     return {"denied": [name for name in FUNCTIONS if any(DENIED.search(line) for line in found.get(name, ()))]}
 
 
@@ -201,7 +201,7 @@ def _reports(site: Site) -> Json:
     if not site.is_aws:
         raise NotTried("the local Lambda measures neither memory nor cold starts")
     full, slow, cold = set(), set(), set()
-    for name, logged in site.shared(lines).items():
+    for name, logged in _lines(site).items():
         for report in filter(None, map(REPORT.search, logged)):
             if int(report["used"]) >= int(report["size"]):
                 full.add(name)

@@ -1,8 +1,8 @@
 """The documents that a run uploads, through the API as a program does."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -16,6 +16,13 @@ ATTRIBUTE: Final = "certify"
 
 KIND: Final = "kind"
 """The attribute that holds the name of the sample."""
+
+FINDABLE_SECONDS: Final = 60.0
+
+AT_ONCE: Final = "by the first search"
+LATER: Final = f"within {FINDABLE_SECONDS:g} s"
+NEVER: Final = f"not within {FINDABLE_SECONDS:g} s"
+"""When searches find a document after it is INDEXED."""
 
 ENDED: Final = ("INDEXED", "FAILED", "DELETED")
 
@@ -129,16 +136,14 @@ class Uploaded:
     """A document that was uploaded.
 
     Attributes:
-        answer: The bucket's answer to the upload.
         detail: What the API says of the document, once it is in a final status.
-        findable_seconds: How long after that a search found it; None if it did not.
+        found: When searches found it after that, as a class that is the same in every run.
     """
 
     id: str
     uri: str
-    answer: Answer
     detail: Mapping[str, Any]
-    findable_seconds: float | None = None
+    found: str = NEVER
 
     @property
     def status(self) -> str:
@@ -178,7 +183,7 @@ def uploaded(deployed: Deployment, sample: Sample, *, value: str = "") -> Upload
     answer = posted(asked["upload"], sample.content)
     if not answer.succeeded:
         raise UnexpectedStatusError(f"The bucket answered {answer.status}")
-    return Uploaded(asked["id"], asked["uri"], answer, settled(deployed, asked["id"], ENDED))
+    return Uploaded(asked["id"], asked["uri"], settled(deployed, asked["id"], ENDED))
 
 
 def settled(deployed: Deployment, document_id: str, statuses: Sequence[str]) -> Mapping[str, Any]:
@@ -203,11 +208,7 @@ def samples(site: Site) -> Mapping[str, Uploaded]:
     def one(sample: Sample) -> Uploaded:
         with site.within(deployment.SECONDS):  # in a thread of its own
             made = uploaded(deployed, sample)
-            start = site.clock()
-            seconds = None
-            if made.status == "INDEXED" and _eventually(site, lambda: results(deployed, sample.question, sample)):
-                seconds = site.clock() - start
-            return Uploaded(made.id, made.uri, made.answer, made.detail, seconds)
+            return replace(made, found=_found(deployed, sample)) if made.status == "INDEXED" else made
 
     with ThreadPoolExecutor(len(SAMPLES)) as threads:
         return dict(zip((each.name for each in SAMPLES), threads.map(one, SAMPLES), strict=True))
@@ -218,12 +219,16 @@ def sample(site: Site, wanted: Sample) -> Uploaded:
     return site.shared(samples)[wanted.name]
 
 
-def _eventually(site: Site, look: Callable[[], object], seconds: float = 60.0) -> bool:
+def _found(deployed: Deployment, sample: Sample) -> str:
+    if results(deployed, sample.question, sample):
+        return AT_ONCE
     try:
-        site.eventually(look, "a document that searches find", seconds)
+        deployed.site.eventually(
+            lambda: results(deployed, sample.question, sample), "a document that searches find", FINDABLE_SECONDS
+        )
     except TimeoutError:
-        return False
-    return True
+        return NEVER
+    return LATER
 
 
 def results(deployed: Deployment, query: str, *kinds: Sample, **more: Any) -> list[Mapping[str, Any]]:
