@@ -234,7 +234,8 @@ def a_refusal(parsed: Any) -> None:
 
 def impatient(fault: Fault) -> Fault:
     def install(underneath: Underneath) -> None:
-        underneath.monkeypatch.setattr(operations, "DISCARD_SECONDS", 0.5)
+        for name in ("DISCARD_SECONDS", "LOG_SECONDS"):
+            underneath.monkeypatch.setattr(operations, name, 0.5)
         fault(underneath)
 
     return install
@@ -287,7 +288,7 @@ FAULTS: Mapping[str, Fault] = {
     "console.policy": answering("GET", CONSOLE, with_text("script-src 'self'", "script-src 'unsafe-inline'")),
     "console.connections": answering("GET", CONSOLE, with_text("/ragstack-documents", "/another-bucket")),
     "console.files": answering("GET", r"/console\.json$", with_header("cache-control", "max-age=60")),
-    "console.errors": answering("GET", r"/api/facets$", with_header("x-cache", "Hit from cloudfront")),
+    "console.errors": answering("GET", r"localhost:\d+/api/status$", remembered()),
     "failures.document": answering("GET", r"/api/failures$", with_json(member("documents", "*", "advice", value=None))),
     "failures.discarded": impatient(
         answering("GET", r"/api/failures$", with_json(member("documents", "*", "message_ids", value=["still there"])))
@@ -296,7 +297,7 @@ FAULTS: Mapping[str, Fault] = {
     "reconciliation.scheduled": answering(
         "GET", r"/api/ingestion-jobs$", with_json(member("jobs", "*", "status", value="INCOMPLETE"))
     ),
-    "functions.invoked": calling("logs", "FilterLogEvents", no_events),
+    "functions.invoked": impatient(calling("logs", "FilterLogEvents", no_events)),
     "functions.rights": calling("logs", "FilterLogEvents", a_refusal),
 }
 """A fact that changes underneath, by the name of the check that must notice it."""

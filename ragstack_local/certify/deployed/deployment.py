@@ -1,6 +1,7 @@
 """The deployed stacks, as the checks use them: on AWS those of the run, locally those of ``ragstack up``."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -25,12 +26,14 @@ class Deployment:
     Attributes:
         prefix: First part of the names of the stacks.
         operator: The API of programs, for a caller who may do and see everything.
+        since: When the run began to use them, in seconds since 1970.
     """
 
     site: Site
     connection: Connection
     prefix: str
     operator: Address
+    since: float
 
     @property
     def folder(self) -> str:
@@ -108,11 +111,12 @@ def deployment(site: Site) -> Deployment:
     if site.is_aws:
         connection = stacks.deploy(site)
         operator = Address(connection.api_url, sign=True, region=site.region)
-        return Deployment(site, connection, site.stack_prefix, operator)
+        return Deployment(site, connection, site.stack_prefix, operator, time.time())
     if site.connection is None:
         raise NotTried("no local stack is running: `ragstack up` starts one")
     connection = site.connection
-    made = Deployment(site, connection, DEFAULT_PREFIX, Address(connection.api_url, answers_url=connection.answers_url))
+    operator = Address(connection.api_url, answers_url=connection.answers_url)
+    made = Deployment(site, connection, DEFAULT_PREFIX, operator, time.time())
     # The stack is older than the run, so what the run puts there is removed by these two.
     with site.creating(DEAD_LETTERS, made.folder, connection.dead_letter_queue_url):
         pass

@@ -13,7 +13,8 @@ from ragstack_common.services.status import read_alarms
 from ragstack_local.certify.check import Check, Json, NotTried, Source
 from ragstack_local.certify.deployed import deployment, stacks
 from ragstack_local.certify.deployed.deployment import SECONDS, Deployment
-from ragstack_local.certify.deployed.samples import BROKEN, Uploaded, samples, uploaded
+from ragstack_local.certify.deployed.people import people
+from ragstack_local.certify.deployed.samples import BROKEN, PAGES, Uploaded, samples, uploaded
 from ragstack_local.certify.runner import LIMITS
 from ragstack_local.certify.site import Site
 
@@ -30,6 +31,8 @@ Source: Amazon SQS developer guide, available CloudWatch metrics.
 """
 
 DISCARD_SECONDS: Final = 120.0
+LOG_SECONDS: Final = 120.0
+DOCTOR_SECONDS: Final = 600.0
 
 FUNCTIONS: Final = (
     *("answers", "authorizer", "converter", "documents", "ingestion", "ingestion_status", "query", "receipts"),
@@ -177,21 +180,47 @@ def _lines(site: Site) -> Mapping[str, list[str]]:
     deployed, client = deployment.of(site), site.client("logs")
     found = {}
     for name, group in deployed.function_groups().items():
-        pages = client.get_paginator("filter_log_events").paginate(logGroupName=group)
+        pages = client.get_paginator("filter_log_events").paginate(
+            logGroupName=group, startTime=int(1000 * deployed.since)
+        )
         found[name] = [event["message"] for page in pages for event in page["events"]]
     return found
 
 
-def _invoked(site: Site) -> Json:
-    found = _lines(site)
-    # The local stack runs this one as a server, which logs to a file.
-    expected = [each for each in FUNCTIONS if site.is_aws or each != "answers"]
-    if not site.is_aws and deployment.of(site).connection.people_url is None:
+def _exercise(site: Site) -> list[str]:
+    """Let each function do something; returns the names of those that must have a log then."""
+    deployed = deployment.of(site)
+    made = site.shared(samples)  # ingestion, ingestion_status, converter, receipts, documents and query
+    deployed.call("POST", "/api/view", {"uri": made[PAGES.name].uri})
+    deployed.call("POST", "/api/ingestion-jobs", {})
+    expected = [*FUNCTIONS]
+    if site.is_aws:
+        deployed.call("POST", "/api/ask", {"question": PAGES.question}, streams=True)
+    else:  # the local stack runs it as a server, which logs to a file
+        expected.remove("answers")
+    try:
+        site.shared(people)
+    except NotTried:
         expected.remove("authorizer")
-    return {"without a line": [each for each in expected if not found.get(each)]}
+    return expected
+
+
+def _invoked(site: Site) -> Json:
+    expected = _exercise(site)
+
+    def missing() -> list[Json]:
+        found = _lines(site)
+        return [name for name in expected if not found.get(name)]
+
+    try:
+        site.eventually(lambda: not missing(), "the logs of all functions", LOG_SECONDS)
+    except TimeoutError:
+        return {"without a line": missing()}
+    return {"without a line": []}
 
 
 def _rights(site: Site) -> Json:
+    _exercise(site)
     found = _lines(site)
     return {"denied": [name for name in FUNCTIONS if any(DENIED.search(line) for line in found.get(name, ()))]}
 
@@ -200,17 +229,16 @@ def _reports(site: Site) -> Json:
     """Read memory and cold starts from the lines that Lambda writes at the end of invocations."""
     if not site.is_aws:
         raise NotTried("the local Lambda measures neither memory nor cold starts")
-    full, slow, cold = set(), set(), set()
+    full, slow, reported = set(), set(), set()
     for name, logged in _lines(site).items():
         for report in filter(None, map(REPORT.search, logged)):
+            reported.add(name)
             if int(report["used"]) >= int(report["size"]):
                 full.add(name)
-            if report["init"]:
-                cold.add(name)
-                if float(report["init"]) > 1000 * COLD_START_SECONDS:
-                    slow.add(name)
+            if report["init"] and float(report["init"]) > 1000 * COLD_START_SECONDS:
+                slow.add(name)
     return {
-        "without a report": [name for name in FUNCTIONS if name not in cold],
+        "without a report": [name for name in FUNCTIONS if name not in reported],
         "out of memory": sorted(full),
         f"cold start after more than {COLD_START_SECONDS:g} s": sorted(slow),
     }
@@ -223,7 +251,9 @@ def _doctor(site: Site) -> Json:
         raise NotTried("`ragstack doctor` checks a local stack without a run")
     command = [sys.executable, "-m", "ragstack_local", "doctor", "--aws", "--json", "--stack-prefix", deployed.prefix]
     environment = {**os.environ, "AWS_REGION": site.region, "AWS_DEFAULT_REGION": site.region}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    ended = subprocess.run(  # noqa: S603 - our own command
+        command, env=environment, capture_output=True, text=True, check=False, timeout=DOCTOR_SECONDS
+    )
     checks = json.loads(ended.stdout)["checks"]
     return {"failed": sorted(each["name"] for each in checks if each["status"] == "failed")}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urljoin
+from urllib.parse import urlencode, urljoin
 
 import httpx2
 import jwt
@@ -259,10 +259,10 @@ def _labels(site: Site) -> Json:
         search: Mapping[str, Any] = deployed.read(
             "POST", "/api/retrieve", {"query": ASCII.question, "top_k": 50}, caller=caller
         )
-        listed = deployed.read("GET", f"/api/documents?prefix={deployed.folder}", caller=caller)["documents"]
+        listed = deployed.read("GET", f"/api/documents?{urlencode({'prefix': deployed.folder})}", caller=caller)
         seen[name] = {
             "searches": any(result["source"] == document.uri for result in search["results"]),
-            "lists": any(each["uri"] == document.uri for each in listed),
+            "lists": any(each["uri"] == document.uri for each in listed["documents"]),
             "gets": deployed.call("GET", f"/api/documents/{document.id}", caller=caller).status,
         }
     return seen
