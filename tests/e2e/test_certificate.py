@@ -27,7 +27,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 BY_NAME = {check.name: check for check in CHECKS}
 
 ON_AWS_ALONE = (
-    *("alarms.end", "alarms.ring", "api.throttled", "api.unsigned", "changes.header_policy", "changes.protected_pool"),
+    *(
+        "failures.alarm_ends",
+        "failures.alarm_rings",
+        "limits.api_throttled",
+        "api.unsigned",
+        "changes.header_policy",
+        "changes.protected_pool",
+    ),
     *("changes.second_factor", "console.transport", "deployment.first_sync", "deployment.references"),
     *("deployment.text_search", "doctor.passes", "functions.reports", "policies.size", "search.word_search"),
 )

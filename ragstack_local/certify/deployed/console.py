@@ -1,15 +1,14 @@
 """Checks of the console: its page, the headers of its responses, and the API at its origin."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
 from ragstack_common.http.console import ASK_AGAIN, FOREVER, REFERRER_POLICY, SETTINGS_FILE
-from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.check import Json, NotTried, Source, Topic
 from ragstack_local.certify.deployed import calls, deployment
 from ragstack_local.certify.deployed.calls import Answer
-from ragstack_local.certify.deployed.deployment import SECONDS
 from ragstack_local.certify.deployed.documents import console_origin
 from ragstack_local.certify.deployed.errors import UNKNOWN
 from ragstack_local.certify.deployed.people import people
@@ -17,7 +16,7 @@ from ragstack_local.certify.deployed.samples import PASSING, permitted
 from ragstack_local.certify.site import Site
 from ragstack_local.connection.address import Address
 
-TOPIC: Final = "console"
+CONSOLE: Final = Topic("console", "the console (docs/CONSOLE.md)", "")
 
 TRUSTED: Final = "require-trusted-types-for"
 
@@ -36,6 +35,12 @@ def _directives(answer: Answer) -> Mapping[str, str]:
     return {name: value for name, _, value in parts}
 
 
+@CONSOLE.check(
+    "page",
+    "The console's address answers with the page, which browsers ask for again",
+    Source.DOCUMENTATION,
+    {"status": 200, "type": "text/html", "cache": ASK_AGAIN},
+)
 def _page(site: Site) -> Json:
     answer = _asked(site)
     return {
@@ -45,17 +50,46 @@ def _page(site: Site) -> Json:
     }
 
 
+@CONSOLE.check(
+    "headers",
+    "The header policy is in every response",
+    Source.DOCUMENTATION,
+    {"referrer-policy": REFERRER_POLICY, "x-content-type-options": "nosniff"},
+)
 def _headers(site: Site) -> Json:
     answer = _asked(site)
     return {name: answer.headers.get(name) for name in ("referrer-policy", "x-content-type-options")}
 
 
+@CONSOLE.check(
+    "policy",
+    "The content security policy lets the page load its own files alone",
+    Source.DOCUMENTATION,
+    {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self'",
+        "frame-ancestors": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'self'",
+        "object-src": "'none'",
+        TRUSTED: "'script'",
+    },
+)
 def _policy(site: Site) -> Json:
     """Describe what the page may do, without the addresses that it may call."""
     found = _directives(_asked(site))
     return {name: value for name, value in found.items() if name != "connect-src"}
 
 
+@CONSOLE.check(
+    "connections",
+    "The page may call the API, the bucket and the issuer",
+    Source.GUESS,
+    {"its own origin": True, "uploads": True, "sign-in": True},
+)
 def _connections(site: Site) -> Json:
     """Compare what the page may call with where it uploads documents and where people sign in."""
     allowed = _directives(_asked(site)).get("connect-src", "").split()
@@ -68,13 +102,28 @@ def _connections(site: Site) -> Json:
     }
 
 
+@CONSOLE.check(
+    "transport",
+    "Browsers use the console with TLS alone",
+    Source.DOCUMENTATION,
+    {"strict-transport-security": "max-age=31536000"},
+    aws_only="the local console has no TLS",
+)
 def _transport(site: Site) -> Json:
     answer = _asked(site)
-    if not site.is_aws:
-        raise NotTried("the local console has no TLS")
     return {"strict-transport-security": answer.headers.get("strict-transport-security")}
 
 
+@CONSOLE.check(
+    "files",
+    "The files of the page are kept for ever, and its settings are asked for again",
+    Source.DOCUMENTATION,
+    {
+        "script": {"status": 200, "cache": FOREVER},
+        "settings": {"status": 200, "cache": ASK_AGAIN},
+        "title": "RAGStack",
+    },
+)
 def _files(site: Site) -> Json:
     """Load a file that the page names, and the settings of the page."""
     answer, origin = _asked(site), console_origin(site)
@@ -88,6 +137,17 @@ def _files(site: Site) -> Json:
     }
 
 
+@CONSOLE.check(
+    "errors",
+    "Errors of the API pass through the console's origin, which keeps none",
+    Source.DOCUMENTATION,
+    {
+        "refused": {"status": 403, "code": "NotAllowed"},
+        "answered": {"status": 200, "code": None},
+        "unknown": {"status": 404, "code": "DocumentNotFound"},
+        "from a cache": False,
+    },
+)
 def _errors(site: Site) -> Json:
     """Send a request that is refused, and at once the same from someone for whom it succeeds."""
     deployed, found, origin = deployment.of(site), site.shared(people), console_origin(site)
@@ -100,89 +160,3 @@ def _errors(site: Site) -> Json:
     kept = any(each.headers.get("x-cache", "").lower().startswith("hit") for each in answers.values())
     described = {name: {"status": each.status, "code": each.error_code} for name, each in answers.items()}
     return {**described, "from a cache": kept}
-
-
-def _check(name: str, belief: str, expected: Json, observe: Callable[[Site], Json], source: Source) -> Check:
-    return Check(
-        name=f"console.{name}",
-        topic=TOPIC,
-        belief=belief,
-        source=source,
-        used_by="the console (docs/CONSOLE.md)",
-        expected=expected,
-        observe=observe,
-        seconds=SECONDS,
-    )
-
-
-CHECKS: Final = (
-    _check(
-        "page",
-        "The console's address answers with the page, which browsers ask for again",
-        {"status": 200, "type": "text/html", "cache": ASK_AGAIN},
-        _page,
-        Source.DOCUMENTATION,
-    ),
-    _check(
-        "headers",
-        "The header policy is in every response",
-        {"referrer-policy": REFERRER_POLICY, "x-content-type-options": "nosniff"},
-        _headers,
-        Source.DOCUMENTATION,
-    ),
-    _check(
-        "policy",
-        "The content security policy lets the page load its own files alone",
-        {
-            "default-src": "'none'",
-            "script-src": "'self'",
-            "style-src": "'self'",
-            "img-src": "'self' data: blob:",
-            "font-src": "'self'",
-            "frame-ancestors": "'none'",
-            "base-uri": "'none'",
-            "form-action": "'self'",
-            "object-src": "'none'",
-            TRUSTED: "'script'",
-        },
-        _policy,
-        Source.DOCUMENTATION,
-    ),
-    _check(
-        "connections",
-        "The page may call the API, the bucket and the issuer",
-        {"its own origin": True, "uploads": True, "sign-in": True},
-        _connections,
-        Source.GUESS,
-    ),
-    _check(
-        "transport",
-        "Browsers use the console with TLS alone",
-        {"strict-transport-security": "max-age=31536000"},
-        _transport,
-        Source.DOCUMENTATION,
-    ),
-    _check(
-        "files",
-        "The files of the page are kept for ever, and its settings are asked for again",
-        {
-            "script": {"status": 200, "cache": FOREVER},
-            "settings": {"status": 200, "cache": ASK_AGAIN},
-            "title": "RAGStack",
-        },
-        _files,
-        Source.DOCUMENTATION,
-    ),
-    _check(
-        "errors",
-        "Errors of the API pass through the console's origin, which keeps none",
-        {
-            "refused": {"status": 403, "code": "NotAllowed"},
-            "answered": {"status": 200, "code": None},
-            "unknown": {"status": 404, "code": "DocumentNotFound"},
-            "from a cache": False,
-        },
-        _errors,
-        Source.DOCUMENTATION,
-    ),
-)

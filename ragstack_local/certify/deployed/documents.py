@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
-from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.check import Json, NotTried, Source, Topic
 from ragstack_local.certify.deployed import calls, deployment
-from ragstack_local.certify.deployed.deployment import SECONDS
 from ragstack_local.certify.deployed.samples import (
     ASCII,
     AT_ONCE,
@@ -31,8 +30,10 @@ from ragstack_local.certify.deployed.samples import (
 )
 from ragstack_local.certify.site import Site
 
-UPLOADS: Final = "uploads"
-DOCUMENTS: Final = "documents"
+READING: Final = "local_bedrock.reading"
+
+UPLOADS: Final = Topic("uploads", "uploads of the console and of programs (docs/DOCUMENTS.md)", "")
+DOCUMENTS: Final = Topic("documents", "documents (docs/DOCUMENTS.md)", "")
 
 ELSEWHERE: Final = "https://example.com"
 """A page that may not upload."""
@@ -51,12 +52,24 @@ def console_origin(site: Site) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+@UPLOADS.check(
+    "post",
+    "S3 accepts a form that the API signed, and names the entity tag",
+    Source.DOCUMENTATION,
+    {"status": 204, "entity tag": True},
+)
 def _post(site: Site) -> Json:
     upload = permitted(deployment.of(site), PASSING, value=_other(site))["upload"]
     answer = posted(upload, PASSING.content)
     return {"status": answer.status, "entity tag": "etag" in answer.headers}
 
 
+@UPLOADS.check(
+    "post_of_a_page",
+    "The console may read S3's answer to its upload",
+    Source.DOCUMENTATION,
+    {"status": 204, "allows the page": True},
+)
 def _post_of_a_page(site: Site) -> Json:
     """Post from the console and from another page, whose browser shows the answer only with the header."""
     deployed, own = deployment.of(site), console_origin(site)
@@ -65,18 +78,33 @@ def _post_of_a_page(site: Site) -> Json:
     return {"status": answer.status, "allows the page": answer.headers.get("access-control-allow-origin") in (own, "*")}
 
 
+@UPLOADS.check(
+    "other_size",
+    "S3 refuses a form whose file has another size than was signed",
+    Source.DOCUMENTATION,
+    {"longer": {"status": 400}, "shorter": {"status": 400}},
+)
 def _other_size(site: Site) -> Json:
     upload = permitted(deployment.of(site), PASSING, value=_other(site))["upload"]
     sizes = {"longer": PASSING.content + b"x", "shorter": PASSING.content[:-1]}
     return {name: _refused(posted(upload, content)) for name, content in sizes.items()}
 
 
+@UPLOADS.check(
+    "other_type", "S3 refuses a form with another content type than was signed", Source.DOCUMENTATION, {"status": 403}
+)
 def _other_type(site: Site) -> Json:
     upload = permitted(deployment.of(site), PASSING, value=_other(site))["upload"]
     changed = {**upload, "fields": {**upload["fields"], "Content-Type": "text/html"}}
     return _refused(posted(changed, PASSING.content))
 
 
+@UPLOADS.check(
+    "new_only",
+    "S3 answers 412 to the second upload of a new document",
+    Source.DOCUMENTATION,
+    {"first": 200, "second": 412},
+)
 def _new_only(site: Site) -> Json:
     """Put a new document twice with the same signature: the second finds the first."""
     deployed = deployment.of(site)
@@ -86,6 +114,12 @@ def _new_only(site: Site) -> Json:
     return {"first": first, "second": second}
 
 
+@UPLOADS.check(
+    "preflight",
+    "A browser may put documents from the console, and not from another page",
+    Source.DOCUMENTATION,
+    {"the console": "allowed", "another page": "refused"},
+)
 def _preflight(site: Site) -> Json:
     """Ask as a browser does before it puts a document."""
     deployed, own = deployment.of(site), console_origin(site)
@@ -126,16 +160,31 @@ def _read(wanted: Sample) -> Callable[[Site], Json]:
 READ: Final = {"status": "INDEXED", "found": True, "every character": True, "receipt": "complete"}
 
 
+@DOCUMENTS.check(
+    "page", "A chunk of the second page of a PDF file has the page 2", Source.THIRD_PARTY, {"page": 2}, held_in=READING
+)
 def _page(site: Site) -> Json:
     sample(site, PAGES)
     found = results(deployment.of(site), PAGES.question, PAGES)
     return {"page": next((each["page"] for each in found if PAGES.word in each["content"]), None)}
 
 
+@DOCUMENTS.check(
+    "findable",
+    "The first search after a document is INDEXED finds it",
+    Source.THIRD_PARTY,
+    {each.name: AT_ONCE for each in SAMPLES},
+)
 def _findable(site: Site) -> Json:
     return {name: made.found for name, made in site.shared(samples).items()}
 
 
+@DOCUMENTS.check(
+    "deleted",
+    "A deleted document becomes DELETED, and no search finds it",
+    Source.DOCUMENTATION,
+    {"status": 202, "becomes": "DELETED", "found before": True, "found after": False},
+)
 def _deleted(site: Site) -> Json:
     """Delete a document that searches find."""
     deployed = deployment.of(site)
@@ -152,136 +201,33 @@ def _deleted(site: Site) -> Json:
     }
 
 
+@DOCUMENTS.check(
+    "viewed", "The function viewer shows the page with the words", Source.GUESS, {"status": 200, "page": 2}
+)
 def _viewed(site: Site) -> Json:
     made = sample(site, PAGES)
     answer = deployment.of(site).call("POST", "/api/view", {"uri": made.uri, "texts": [PAGES.sentence]})
     return {"status": answer.status, "page": answer.content.get("page") if answer.succeeded else None}
 
 
-def _upload_check(name: str, belief: str, expected: Json, observe: Callable[[Site], Json], source: Source) -> Check:
-    return Check(
-        name=f"uploads.{name}",
-        topic=UPLOADS,
-        belief=belief,
-        source=source,
-        used_by="uploads of the console and of programs (docs/DOCUMENTS.md)",
-        expected=expected,
-        observe=observe,
-        seconds=SECONDS,
-    )
-
-
-def _document_check(
-    name: str, belief: str, expected: Json, observe: Callable[[Site], Json], source: Source, held_in: str = ""
-) -> Check:
-    return Check(
-        name=f"documents.{name}",
-        topic=DOCUMENTS,
-        belief=belief,
-        source=source,
-        used_by="documents (docs/DOCUMENTS.md)",
-        held_in=held_in,
-        expected=expected,
-        observe=observe,
-        seconds=SECONDS,
-    )
-
-
-READING: Final = "local_bedrock.reading"
-
-CHECKS: Final = (
-    _upload_check(
-        "post",
-        "S3 accepts a form that the API signed, and names the entity tag",
-        {"status": 204, "entity tag": True},
-        _post,
-        Source.DOCUMENTATION,
-    ),
-    _upload_check(
-        "post_of_a_page",
-        "The console may read S3's answer to its upload",
-        {"status": 204, "allows the page": True},
-        _post_of_a_page,
-        Source.DOCUMENTATION,
-    ),
-    _upload_check(
-        "preflight",
-        "A browser may put documents from the console, and not from another page",
-        {"the console": "allowed", "another page": "refused"},
-        _preflight,
-        Source.DOCUMENTATION,
-    ),
-    _upload_check(
-        "other_size",
-        "S3 refuses a form whose file has another size than was signed",
-        {"longer": {"status": 400}, "shorter": {"status": 400}},
-        _other_size,
-        Source.DOCUMENTATION,
-    ),
-    _upload_check(
-        "other_type",
-        "S3 refuses a form with another content type than was signed",
-        {"status": 403},
-        _other_type,
-        Source.DOCUMENTATION,
-    ),
-    _upload_check(
-        "new_only",
-        "S3 answers 412 to the second upload of a new document",
-        {"first": 200, "second": 412},
-        _new_only,
-        Source.DOCUMENTATION,
-    ),
-    _document_check(
-        "ascii_text", "A text file of ASCII characters is read completely", READ, _read(ASCII), Source.MODEL, READING
-    ),
-    _document_check(
-        "utf8_text", "A text file in UTF-8 is read character by character", READ, _read(UTF8), Source.GUESS, READING
-    ),
-    _document_check(
-        "utf8_markdown",
-        "A Markdown file in UTF-8 is read character by character",
-        READ,
-        _read(MARKDOWN),
-        Source.THIRD_PARTY,
-        READING,
-    ),
-    _document_check(
-        "converted",
-        "A mail is converted to Markdown in UTF-8, which is read character by character",
-        READ,
-        _read(MAIL),
-        Source.THIRD_PARTY,
-        READING,
-    ),
-    _document_check("pdf", "A PDF file is read completely", READ, _read(PAGES), Source.DOCUMENTATION, READING),
-    _document_check(
-        "page",
-        "A chunk of the second page of a PDF file has the page 2",
-        {"page": 2},
-        _page,
-        Source.THIRD_PARTY,
-        READING,
-    ),
-    _document_check(
-        "findable",
-        "The first search after a document is INDEXED finds it",
-        {each.name: AT_ONCE for each in SAMPLES},
-        _findable,
-        Source.THIRD_PARTY,
-    ),
-    _document_check(
-        "viewed",
-        "The function viewer shows the page with the words",
-        {"status": 200, "page": 2},
-        _viewed,
-        Source.GUESS,
-    ),
-    _document_check(
-        "deleted",
-        "A deleted document becomes DELETED, and no search finds it",
-        {"status": 202, "becomes": "DELETED", "found before": True, "found after": False},
-        _deleted,
-        Source.DOCUMENTATION,
-    ),
-)
+DOCUMENTS.check(
+    "ascii_text", "A text file of ASCII characters is read completely", Source.MODEL, READ, held_in=READING
+)(_read(ASCII))
+DOCUMENTS.check(
+    "utf8_text", "A text file in UTF-8 is read character by character", Source.GUESS, READ, held_in=READING
+)(_read(UTF8))
+DOCUMENTS.check(
+    "utf8_markdown",
+    "A Markdown file in UTF-8 is read character by character",
+    Source.THIRD_PARTY,
+    READ,
+    held_in=READING,
+)(_read(MARKDOWN))
+DOCUMENTS.check(
+    "converted",
+    "A mail is converted to Markdown in UTF-8, which is read character by character",
+    Source.THIRD_PARTY,
+    READ,
+    held_in=READING,
+)(_read(MAIL))
+DOCUMENTS.check("pdf", "A PDF file is read completely", Source.DOCUMENTATION, READ, held_in=READING)(_read(PAGES))

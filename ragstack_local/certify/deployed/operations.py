@@ -5,22 +5,25 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ragstack_common.services.status import read_alarms
-from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.check import Json, NotTried, Source, Topic
 from ragstack_local.certify.deployed import deployment, stacks
-from ragstack_local.certify.deployed.deployment import SECONDS, Deployment
+from ragstack_local.certify.deployed.deployment import Deployment
 from ragstack_local.certify.deployed.people import people
 from ragstack_local.certify.deployed.samples import BROKEN, PAGES, Uploaded, samples, uploaded
-from ragstack_local.certify.runner import LIMITS
 from ragstack_local.certify.site import Site
 
-FAILURES: Final = "failures"
-RECONCILIATION: Final = "reconciliation"
-OPERATIONS: Final = "docs/OPERATIONS.md"
+FAILURES: Final = Topic("failures", "failures (docs/OPERATIONS.md#failures)", "")
+ALARMS: Final = Topic("alarms", "alarms (docs/OPERATIONS.md#alarms)", "")
+RECONCILIATION: Final = Topic("reconciliation", "reconciliation (docs/OPERATIONS.md#reconciliation)", "")
+DOCTOR: Final = Topic("doctor", "ragstack doctor (docs/OPERATIONS.md#check)", "")
+LOGS: Final = Topic("functions", "the functions' roles, memory and time limits", "")
+
+NO_ALARMS: Final = "the local CloudWatch evaluates no alarms"
 
 DEAD_LETTERS_ALARM: Final = "ChangesDeadLettersAlarm"
 
@@ -87,6 +90,12 @@ def discarded(site: Site) -> int:
     return len(answer["messages"])
 
 
+@FAILURES.check(
+    "document",
+    "A file that cannot be read is FAILED for good, with a reason and one dead letter",
+    Source.GUESS,
+    {"status": "FAILED", "reason": "given", "dead letters": 1, "advice": "given"},
+)
 def _failed_document(site: Site) -> Json:
     found = site.shared(failure)
     return {
@@ -97,14 +106,23 @@ def _failed_document(site: Site) -> Json:
     }
 
 
+@FAILURES.check(
+    "alarm_rings",
+    "The alarm about dead letters rings for one of them",
+    Source.DOCUMENTATION,
+    "ALARM",
+    used_by=ALARMS.used_by,
+    aws_only=NO_ALARMS,
+)
 def _alarm_rings(site: Site) -> Json:
     deployed = deployment.of(site)
-    if not site.is_aws:
-        raise NotTried("the local CloudWatch evaluates no alarms")
     site.shared(failure)
     return _alarm_becomes(site, deployed, "ALARM")
 
 
+@FAILURES.check(
+    "discarded", "A dead letter is gone after it was discarded", Source.DOCUMENTATION, {"discarded": 1, "left": False}
+)
 def _discarded(site: Site) -> Json:
     """Discard the dead letters; SQS lists a message again some seconds after it was read."""
     deployed, found = deployment.of(site), site.shared(failure)
@@ -120,10 +138,16 @@ def _discarded(site: Site) -> Json:
     return {"discarded": number, "left": False}
 
 
+@FAILURES.check(
+    "alarm_ends",
+    "The alarm about dead letters ends when none is left",
+    Source.DOCUMENTATION,
+    "OK",
+    used_by=ALARMS.used_by,
+    aws_only=NO_ALARMS,
+)
 def _alarm_ends(site: Site) -> Json:
     deployed = deployment.of(site)
-    if not site.is_aws:
-        raise NotTried("the local CloudWatch evaluates no alarms")
     site.shared(discarded)
     return _alarm_becomes(site, deployed, "OK")
 
@@ -143,6 +167,12 @@ def _alarm_becomes(site: Site, deployed: Deployment, state: str) -> Json:
     return state
 
 
+@ALARMS.check(
+    "listed",
+    "The stacks create as many alarms as the documentation says, and the API lists them",
+    Source.DOCUMENTATION,
+    {"as documented": True, "in the status": True},
+)
 def _alarms(site: Site) -> Json:
     """Count the alarms, as CloudWatch and as the API lists them."""
     deployed = deployment.of(site)
@@ -153,6 +183,12 @@ def _alarms(site: Site) -> Json:
     return {"as documented": own == documented, "in the status": listed == own}
 
 
+@RECONCILIATION.check(
+    "scheduled",
+    "The schedule starts a reconciliation, which compares everything",
+    Source.DOCUMENTATION,
+    {"status": "COMPLETE", "complete": True},
+)
 def _reconciliation(site: Site) -> Json:
     """Wait for a reconciliation that the schedule starts; locally, send what the schedule sends."""
     deployed = deployment.of(site)
@@ -205,6 +241,12 @@ def _exercise(site: Site) -> list[str]:
     return expected
 
 
+@LOGS.check(
+    "invoked",
+    "Each function was invoked by its route, queue or schedule, and writes its log",
+    Source.GUESS,
+    {"without a line": []},
+)
 def _invoked(site: Site) -> Json:
     expected = _exercise(site)
 
@@ -219,16 +261,22 @@ def _invoked(site: Site) -> Json:
     return {"without a line": []}
 
 
+@LOGS.check("rights", "The functions' roles have every right that the checks needed", Source.GUESS, {"denied": []})
 def _rights(site: Site) -> Json:
     _exercise(site)
     found = _lines(site)
     return {"denied": [name for name in FUNCTIONS if any(DENIED.search(line) for line in found.get(name, ()))]}
 
 
+@LOGS.check(
+    "reports",
+    "No function needs all of its memory, or more than ten seconds for a cold start",
+    Source.GUESS,
+    {"without a report": [], "out of memory": [], f"cold start after more than {COLD_START_SECONDS:g} s": []},
+    aws_only="the local Lambda measures neither memory nor cold starts",
+)
 def _reports(site: Site) -> Json:
     """Read memory and cold starts from the lines that Lambda writes at the end of invocations."""
-    if not site.is_aws:
-        raise NotTried("the local Lambda measures neither memory nor cold starts")
     full, slow, reported = set(), set(), set()
     for name, logged in _lines(site).items():
         for report in filter(None, map(REPORT.search, logged)):
@@ -244,11 +292,16 @@ def _reports(site: Site) -> Json:
     }
 
 
+@DOCTOR.check(
+    "passes",
+    "ragstack doctor finds nothing wrong with new stacks",
+    Source.GUESS,
+    {"failed": []},
+    aws_only="`ragstack doctor` checks a local stack without a run",
+)
 def _doctor(site: Site) -> Json:
     """Run the command as an operator does; returns the names of the checks that fail."""
     deployed = deployment.of(site)
-    if not site.is_aws:
-        raise NotTried("`ragstack doctor` checks a local stack without a run")
     command = [sys.executable, "-m", "ragstack_local", "doctor", "--aws", "--json", "--stack-prefix", deployed.prefix]
     environment = {**os.environ, "AWS_REGION": site.region, "AWS_DEFAULT_REGION": site.region}
     ended = subprocess.run(  # noqa: S603 - our own command
@@ -256,115 +309,3 @@ def _doctor(site: Site) -> Json:
     )
     checks = json.loads(ended.stdout)["checks"]
     return {"failed": sorted(each["name"] for each in checks if each["status"] == "failed")}
-
-
-def _check(
-    name: str,
-    topic: str,
-    belief: str,
-    expected: Json,
-    observe: Callable[[Site], Json],
-    source: Source,
-    used_by: str = OPERATIONS,
-) -> Check:
-    return Check(
-        name=name,
-        topic=topic,
-        belief=belief,
-        source=source,
-        used_by=used_by,
-        expected=expected,
-        observe=observe,
-        seconds=SECONDS,
-    )
-
-
-CHECKS: Final = (
-    _check(
-        "failures.document",
-        FAILURES,
-        "A file that cannot be read is FAILED for good, with a reason and one dead letter",
-        {"status": "FAILED", "reason": "given", "dead letters": 1, "advice": "given"},
-        _failed_document,
-        Source.GUESS,
-        "failures (docs/OPERATIONS.md#failures)",
-    ),
-    _check(
-        "alarms.ring",
-        FAILURES,
-        "The alarm about dead letters rings for one of them",
-        "ALARM",
-        _alarm_rings,
-        Source.DOCUMENTATION,
-        "alarms (docs/OPERATIONS.md#alarms)",
-    ),
-    _check(
-        "failures.discarded",
-        FAILURES,
-        "A dead letter is gone after it was discarded",
-        {"discarded": 1, "left": False},
-        _discarded,
-        Source.DOCUMENTATION,
-        "failures (docs/OPERATIONS.md#failures)",
-    ),
-    _check(
-        "alarms.end",
-        FAILURES,
-        "The alarm about dead letters ends when none is left",
-        "OK",
-        _alarm_ends,
-        Source.DOCUMENTATION,
-        "alarms (docs/OPERATIONS.md#alarms)",
-    ),
-    _check(
-        "alarms.listed",
-        RECONCILIATION,
-        "The stacks create as many alarms as the documentation says, and the API lists them",
-        {"as documented": True, "in the status": True},
-        _alarms,
-        Source.DOCUMENTATION,
-        "alarms (docs/OPERATIONS.md#alarms)",
-    ),
-    _check(
-        "reconciliation.scheduled",
-        RECONCILIATION,
-        "The schedule starts a reconciliation, which compares everything",
-        {"status": "COMPLETE", "complete": True},
-        _reconciliation,
-        Source.DOCUMENTATION,
-        "reconciliation (docs/OPERATIONS.md#reconciliation)",
-    ),
-    _check(
-        "doctor.passes",
-        RECONCILIATION,
-        "ragstack doctor finds nothing wrong with new stacks",
-        {"failed": []},
-        _doctor,
-        Source.GUESS,
-        "ragstack doctor (docs/OPERATIONS.md#check)",
-    ),
-    _check(
-        "functions.invoked",
-        LIMITS,
-        "Each function was invoked by its route, queue or schedule, and writes its log",
-        {"without a line": []},
-        _invoked,
-        Source.GUESS,
-    ),
-    _check(
-        "functions.rights",
-        LIMITS,
-        "The functions' roles have every right that the checks needed",
-        {"denied": []},
-        _rights,
-        Source.GUESS,
-    ),
-    _check(
-        "functions.reports",
-        LIMITS,
-        "No function needs all of its memory, or more than ten seconds for a cold start",
-        {"without a report": [], "out of memory": [], f"cold start after more than {COLD_START_SECONDS:g} s": []},
-        _reports,
-        Source.GUESS,
-    ),
-)

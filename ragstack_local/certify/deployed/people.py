@@ -2,7 +2,6 @@
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -13,18 +12,18 @@ import httpx2
 import jwt
 
 from ragstack_common.http.route_table import ROUTES
-from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.check import Json, NotTried, Source, Topic
 from ragstack_local.certify.deployed import deployment
 from ragstack_local.certify.deployed.calls import TIMEOUT_SECONDS, Answer
-from ragstack_local.certify.deployed.deployment import SECONDS, Deployment
+from ragstack_local.certify.deployed.deployment import Deployment
 from ragstack_local.certify.deployed.samples import ASCII, sample
 from ragstack_local.certify.deployed.stacks import OPERATORS, READERS
 from ragstack_local.certify.site import Site
 from ragstack_local.connection.address import Address
 from ragstack_local.signin.provider import ClientRegistration, Provider, read_claims
 
-TOPIC: Final = "sign-in"
-RELIED_ON: Final = "sign-in (docs/ACCESS.md)"
+SIGN_IN: Final = Topic("sign_in", "sign-in (docs/ACCESS.md)", "")
+LABELS: Final = Topic("labels", "access labels (docs/ACCESS.md)", "")
 
 LOCAL_OPERATOR: Final = "olga"
 LOCAL_READER: Final = "alice"
@@ -164,6 +163,15 @@ def _refusal(answer: Answer, url: str) -> Json:
 REFUSED: Final = {"status": 401, "header": "names the metadata"}
 
 
+@SIGN_IN.check(
+    "token",
+    "Tokens of the issuer reach the API, with the groups of the person",
+    Source.DOCUMENTATION,
+    {
+        "operator": {"read": True, "operate": True},
+        "reader": {"read": True, "operate": False},
+    },
+)
 def _token(site: Site) -> Json:
     found = site.shared(people)
     answers = {name: deployment.of(site).call("GET", "/api/me", caller=each) for name, each in _both(found).items()}
@@ -175,15 +183,28 @@ def _token(site: Site) -> Json:
     }
 
 
+@SIGN_IN.check(
+    "no_token",
+    "A request without a token is answered with 401 and the address of the metadata",
+    Source.DOCUMENTATION,
+    REFUSED,
+)
 def _no_token(site: Site) -> Json:
     return _refusal(_asked(site, None), site.shared(people).url)
 
 
+@SIGN_IN.check(
+    "malformed_token",
+    "A header that does not match the authorizer's expression is answered with 401 and the address of the metadata",
+    Source.GUESS,
+    {"Bearer abc": REFUSED, "Basic YTpi": REFUSED},
+)
 def _malformed(site: Site) -> Json:
     url = site.shared(people).url
     return {text: _refusal(_asked(site, text), url) for text in ("Bearer abc", "Basic YTpi")}
 
 
+@SIGN_IN.check("forged_token", "A token with another signature is answered with 401", Source.MODEL, REFUSED)
 def _forged(site: Site) -> Json:
     """Change the signature of a token that is valid."""
     found = site.shared(people)
@@ -191,16 +212,31 @@ def _forged(site: Site) -> Json:
     return _refusal(_asked(site, f"Bearer {head}.{signature[::-1]}"), found.url)
 
 
+@SIGN_IN.check(
+    "other_client", "A token that the issuer gave to another client is answered with 401", Source.DOCUMENTATION, REFUSED
+)
 def _other_client(site: Site) -> Json:
     found = site.shared(people)
     return _refusal(_asked(site, f"Bearer {found.stranger.token}"), found.url)
 
 
+@SIGN_IN.check(
+    "not_allowed",
+    "A person without the right to operate is answered with 403 by a route for operators",
+    Source.GUESS,
+    {"status": 403, "code": "NotAllowed"},
+)
 def _not_allowed(site: Site) -> Json:
     answer = deployment.of(site).call("GET", "/api/status", caller=site.shared(people).reader)
     return {"status": answer.status, "code": answer.error_code}
 
 
+@SIGN_IN.check(
+    "metadata",
+    "Everybody may read the metadata of the MCP endpoint, which names the issuer",
+    Source.GUESS,
+    {"status": 200, "resource": "the endpoint", "issuers": "the issuer"},
+)
 def _metadata(site: Site) -> Json:
     found = site.shared(people)
     answer = _asked(site, None, path=METADATA_PATH)
@@ -213,6 +249,12 @@ def _metadata(site: Site) -> Json:
     }
 
 
+@SIGN_IN.check(
+    "mcp",
+    "The MCP endpoint lists its tools to people, and sends others to the metadata",
+    Source.GUESS,
+    {"tools": TOOLS, "without a token": REFUSED},
+)
 def _mcp(site: Site) -> Json:
     found, deployed = site.shared(people), deployment.of(site)
     with_token = deployed.call("POST", "/mcp", LIST_TOOLS, caller=found.reader, headers=MCP_HEADERS)
@@ -221,6 +263,12 @@ def _mcp(site: Site) -> Json:
     return {"tools": names, "without a token": _refusal(without, found.url)}
 
 
+@SIGN_IN.check(
+    "page",
+    "The sign-in page sends a person back with a code, and the API accepts the token for it",
+    Source.THIRD_PARTY,
+    {"the API accepts the token": True},
+)
 def _page(site: Site) -> Json:
     found = site.shared(people)
     provider = Provider.discover(found.issuer)
@@ -251,14 +299,21 @@ def _signed_in(provider: Provider, found: People) -> str:
     return provider.redeem(found.client, asked, answer.headers.get("location", "")).bearer
 
 
+@LABELS.check(
+    "hidden",
+    "A person who lacks the label of a document does not find, list or get it",
+    Source.GUESS,
+    {
+        "operator": {"searches": True, "lists": True, "gets": 200},
+        "reader": {"searches": False, "lists": False, "gets": 404},
+    },
+)
 def _labels(site: Site) -> Json:
     """Look for a document whose label a person lacks, in every way."""
     found, deployed, document = site.shared(people), deployment.of(site), sample(site, ASCII)
     seen = {}
     for name, caller in _both(found).items():
-        search: Mapping[str, Any] = deployed.read(
-            "POST", "/api/retrieve", {"query": ASCII.question, "top_k": 50}, caller=caller
-        )
+        search: Any = deployed.read("POST", "/api/retrieve", {"query": ASCII.question, "top_k": 50}, caller=caller)
         listed = deployed.read("GET", f"/api/documents?{urlencode({'prefix': deployed.folder})}", caller=caller)
         seen[name] = {
             "searches": any(result["source"] == document.uri for result in search["results"]),
@@ -266,92 +321,3 @@ def _labels(site: Site) -> Json:
             "gets": deployed.call("GET", f"/api/documents/{document.id}", caller=caller).status,
         }
     return seen
-
-
-def _check(name: str, belief: str, expected: Json, observe: Callable[[Site], Json], source: Source) -> Check:
-    return Check(
-        name=name,
-        topic=TOPIC,
-        belief=belief,
-        source=source,
-        used_by=RELIED_ON,
-        expected=expected,
-        observe=observe,
-        seconds=SECONDS,
-    )
-
-
-CHECKS: Final = (
-    _check(
-        "sign_in.token",
-        "Tokens of the issuer reach the API, with the groups of the person",
-        {
-            "operator": {"read": True, "operate": True},
-            "reader": {"read": True, "operate": False},
-        },
-        _token,
-        Source.DOCUMENTATION,
-    ),
-    _check(
-        "sign_in.no_token",
-        "A request without a token is answered with 401 and the address of the metadata",
-        REFUSED,
-        _no_token,
-        Source.DOCUMENTATION,
-    ),
-    _check(
-        "sign_in.malformed_token",
-        "A header that does not match the authorizer's expression is answered with 401 and the address of the metadata",
-        {"Bearer abc": REFUSED, "Basic YTpi": REFUSED},
-        _malformed,
-        Source.GUESS,
-    ),
-    _check(
-        "sign_in.forged_token", "A token with another signature is answered with 401", REFUSED, _forged, Source.MODEL
-    ),
-    _check(
-        "sign_in.other_client",
-        "A token that the issuer gave to another client is answered with 401",
-        REFUSED,
-        _other_client,
-        Source.DOCUMENTATION,
-    ),
-    _check(
-        "sign_in.not_allowed",
-        "A person without the right to operate is answered with 403 by a route for operators",
-        {"status": 403, "code": "NotAllowed"},
-        _not_allowed,
-        Source.GUESS,
-    ),
-    _check(
-        "sign_in.metadata",
-        "Everybody may read the metadata of the MCP endpoint, which names the issuer",
-        {"status": 200, "resource": "the endpoint", "issuers": "the issuer"},
-        _metadata,
-        Source.GUESS,
-    ),
-    _check(
-        "sign_in.mcp",
-        "The MCP endpoint lists its tools to people, and sends others to the metadata",
-        {"tools": TOOLS, "without a token": REFUSED},
-        _mcp,
-        Source.GUESS,
-    ),
-    _check(
-        "sign_in.page",
-        "The sign-in page sends a person back with a code, and the API accepts the token for it",
-        {"the API accepts the token": True},
-        _page,
-        Source.THIRD_PARTY,
-    ),
-    _check(
-        "labels.hidden",
-        "A person who lacks the label of a document does not find, list or get it",
-        {
-            "operator": {"searches": True, "lists": True, "gets": 200},
-            "reader": {"searches": False, "lists": False, "gets": 404},
-        },
-        _labels,
-        Source.GUESS,
-    ),
-)

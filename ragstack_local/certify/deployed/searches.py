@@ -1,12 +1,11 @@
 """Checks of searches and answers through the API."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.check import Json, Source, Topic
 from ragstack_local.certify.deployed import deployment
 from ragstack_local.certify.deployed.calls import Answer
-from ragstack_local.certify.deployed.deployment import SECONDS
 from ragstack_local.certify.deployed.samples import (
     ASCII,
     ATTRIBUTE,
@@ -24,7 +23,10 @@ from ragstack_local.certify.deployed.samples import (
 )
 from ragstack_local.certify.site import Site
 
-TOPIC: Final = "searches"
+WORDS: Final = "words (docs/SEARCH.md#words)"
+
+SEARCH: Final = Topic("search", "filters (docs/SEARCH.md#filters)", "")
+ANSWERS: Final = Topic("answers", "answers (docs/ANSWERS.md)", "")
 
 STREAMED_ATTEMPTS: Final = 5
 """Answers without a model take milliseconds, so two parts may arrive together by chance."""
@@ -33,6 +35,22 @@ APART_SECONDS: Final = 0.001
 """Between the first and the last part of a stream; what was buffered arrives in less."""
 
 
+def _names(*chosen: Sample) -> list[Json]:
+    return [*sorted(each.name for each in chosen)]
+
+
+@SEARCH.check(
+    "filters",
+    "Searches with filters find the documents that the filters admit, and no others",
+    Source.DOCUMENTATION,
+    {
+        "equal": _names(ASCII),
+        "not equal": _names(UTF8, MARKDOWN, MAIL, PAGES),
+        "in": _names(ASCII, PAGES),
+        "not in": _names(UTF8, MARKDOWN, MAIL),
+        "no document": [],
+    },
+)
 def _filters(site: Site) -> Json:
     """Search with one filter of each kind; returns the samples that were found."""
     site.shared(samples)
@@ -51,10 +69,13 @@ def _filters(site: Site) -> Json:
     }
 
 
-def _names(*chosen: Sample) -> list[Json]:
-    return [*sorted(each.name for each in chosen)]
-
-
+@SEARCH.check(
+    "words",
+    "A search for a word finds the document that has it first",
+    Source.GUESS,
+    {each.name: each.name for each in SAMPLES},
+    used_by=WORDS,
+)
 def _words(site: Site) -> Json:
     """Search for a word that one document has."""
     site.shared(samples)
@@ -63,10 +84,16 @@ def _words(site: Site) -> Json:
     return {name: None if result is None else kind_of(result) for name, result in first.items()}
 
 
+@SEARCH.check(
+    "word_search",
+    "The stacks search words in the index that they create",
+    Source.GUESS,
+    "HYBRID",
+    used_by=WORDS,
+    aws_only="the local knowledge base always searches words",
+)
 def _word_search(site: Site) -> Json:
     found = deployment.of(site).read("GET", "/api/status")["word_search"]
-    if not site.is_aws:
-        raise NotTried("the local knowledge base always searches words")
     return found["search_type"]
 
 
@@ -75,6 +102,12 @@ def _asked(site: Site, wanted: Sample) -> Mapping[str, Any]:
     return {"question": wanted.question, "metadata_filter": chosen, "filter_mode": "strict"}
 
 
+@ANSWERS.check(
+    "citation",
+    "An answer quotes the document, and names its page",
+    Source.GUESS,
+    {"answers": True, "cites": PAGES.name, "page": 2, "quotes": True, "complete": True},
+)
 def _answer(site: Site) -> Json:
     site.shared(samples)
     found = deployment.of(site).call("POST", "/api/ask", _asked(site, PAGES), streams=True).content
@@ -88,6 +121,12 @@ def _answer(site: Site) -> Json:
     }
 
 
+@ANSWERS.check(
+    "stream",
+    "The events of an answer arrive one after the other through API Gateway",
+    Source.DOCUMENTATION,
+    {"type": "text/event-stream", "first event": "sources", "last event": "done", "arrives": "in parts"},
+)
 def _stream(site: Site) -> Json:
     """Read an answer as it arrives."""
     site.shared(samples)
@@ -107,68 +146,3 @@ def _stream(site: Site) -> Json:
 
 def _arrives_in_parts(answer: Answer) -> bool:
     return len(answer.arrivals) > 1 and answer.arrivals[-1] > APART_SECONDS
-
-
-def _check(
-    name: str, belief: str, expected: Json, observe: Callable[[Site], Json], source: Source, used_by: str
-) -> Check:
-    return Check(
-        name=name,
-        topic=TOPIC,
-        belief=belief,
-        source=source,
-        used_by=used_by,
-        expected=expected,
-        observe=observe,
-        seconds=SECONDS,
-    )
-
-
-CHECKS: Final = (
-    _check(
-        "search.filters",
-        "Searches with filters find the documents that the filters admit, and no others",
-        {
-            "equal": _names(ASCII),
-            "not equal": _names(UTF8, MARKDOWN, MAIL, PAGES),
-            "in": _names(ASCII, PAGES),
-            "not in": _names(UTF8, MARKDOWN, MAIL),
-            "no document": [],
-        },
-        _filters,
-        Source.DOCUMENTATION,
-        "filters (docs/SEARCH.md#filters)",
-    ),
-    _check(
-        "search.words",
-        "A search for a word finds the document that has it first",
-        {each.name: each.name for each in SAMPLES},
-        _words,
-        Source.GUESS,
-        "words (docs/SEARCH.md#words)",
-    ),
-    _check(
-        "search.word_search",
-        "The stacks search words in the index that they create",
-        "HYBRID",
-        _word_search,
-        Source.GUESS,
-        "words (docs/SEARCH.md#words)",
-    ),
-    _check(
-        "answers.citation",
-        "An answer quotes the document, and names its page",
-        {"answers": True, "cites": PAGES.name, "page": 2, "quotes": True, "complete": True},
-        _answer,
-        Source.GUESS,
-        "answers (docs/RESULTS.md)",
-    ),
-    _check(
-        "answers.stream",
-        "The events of an answer arrive one after the other through API Gateway",
-        {"type": "text/event-stream", "first event": "sources", "last event": "done", "arrives": "in parts"},
-        _stream,
-        Source.DOCUMENTATION,
-        "answers (docs/TOOLS.md)",
-    ),
-)

@@ -4,17 +4,20 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ragstack_local.certify.check import Check, Json, NotTried, Source
+from ragstack_local.certify.check import Json, Source, Topic
 from ragstack_local.certify.deployed import deployment, stacks
-from ragstack_local.certify.deployed.deployment import SECONDS
 from ragstack_local.certify.deployed.removal import STACK, describe_stack
 from ragstack_local.certify.removal import ROLE
 from ragstack_local.certify.site import Site, error_code
 
-TOPIC: Final = "stacks"
-ROLLBACK: Final = "rollback"
-CHANGES: Final = "changes in place"
-OPERATIONS: Final = "docs/OPERATIONS.md"
+DEPLOYMENT: Final = Topic("deployment", "all stacks", "")
+POLICIES: Final = Topic("policies", "tenants (infra/policy_sizes.py)", "")
+CHANGES: Final = Topic("changes", "upgrades (docs/OPERATIONS.md)", "")
+
+NO_TEMPLATES: Final = "the local CloudFormation lacks resources of these templates"
+NO_CHANGES: Final = "the local CloudFormation replaces no resource"
+
+IN_PLACE: Final = {"changed": "UPDATE_COMPLETE", "resource": "the same"}
 
 SMALL_SECONDS: Final = 600.0
 """For a stack of two resources."""
@@ -33,14 +36,7 @@ ASSUMED_BY_NOBODY: Final = {
 }
 
 
-def _only_on_aws(site: Site, why: str) -> None:
-    if not site.is_aws:
-        raise NotTried(why)
-
-
-NO_TEMPLATES: Final = "the local CloudFormation lacks resources of these templates"
-
-
+@DEPLOYMENT.check("stacks", "The templates deploy", Source.MODEL, "complete")
 def _stacks(site: Site) -> Json:
     """Describe each stack; of one that failed, the types of the resources that could not be created."""
     if site.is_aws:
@@ -65,21 +61,41 @@ def _failed_types(cloudformation: Any, name: str) -> list[Json]:
     return [*sorted({each["ResourceType"] for each in events if each["ResourceStatus"].endswith("_FAILED")})]
 
 
+@DEPLOYMENT.check(
+    "first_sync",
+    "The first synchronisation of a new data source is complete before documents are uploaded",
+    Source.THIRD_PARTY,
+    "COMPLETE (1)",
+    used_by="output FirstSync",
+    aws_only=NO_TEMPLATES,
+)
 def _first_sync(site: Site) -> Json:
-    _only_on_aws(site, NO_TEMPLATES)
     return deployment.of(site).outputs("KnowledgeBase").get("FirstSync")
 
 
+@DEPLOYMENT.check(
+    "text_search",
+    "UpdateMetadataConfiguration accepts our signed request for an index that CloudFormation created",
+    Source.GUESS,
+    "on",
+    used_by="output TextSearch",
+    aws_only=NO_TEMPLATES,
+)
 def _text_search(site: Site) -> Json:
     """Read what became of text search; an index that is being built is on."""
-    _only_on_aws(site, NO_TEMPLATES)
     state = deployment.of(site).outputs("KnowledgeBase").get("TextSearch", "")
     return "on" if state in ("ACTIVE (1)", "BUILDING (1)") else "off"
 
 
+@DEPLOYMENT.check(
+    "references",
+    "The Region knows Fn::GetStackOutput",
+    Source.DOCUMENTATION,
+    {"used": True, "stack": "CREATE_COMPLETE"},
+    aws_only="the local CloudFormation has exports alone",
+)
 def _references(site: Site) -> Json:
     """Look for weak references in a stack that was deployed."""
-    _only_on_aws(site, "the local CloudFormation has exports alone")
     name = deployment.of(site).prefix + "Api"
     client = site.client("cloudformation")
     template = client.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
@@ -104,9 +120,15 @@ def policy(characters: int) -> str:
     return json.dumps(document, separators=(",", ":"))
 
 
+@POLICIES.check(
+    "size",
+    "IAM counts the characters of inline policies as the synthesis does",
+    Source.DOCUMENTATION,
+    {"the longest": "accepted", "one more": {"error": "LimitExceeded"}},
+    aws_only="the local IAM does not count the characters of policies",
+)
 def _policy_size(site: Site) -> Json:
     """Give a role the longest policy, and one of a character more."""
-    _only_on_aws(site, "the local IAM does not count the characters of policies")
     iam, name = site.client("iam"), site.name("policies")
     with site.creating(ROLE, name):
         iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(ASSUMED_BY_NOBODY))
@@ -137,9 +159,16 @@ ENDS_AT_ONCE: Final[Mapping[str, Mapping[str, Any]]] = {
 """Fails a second after the pool was created."""
 
 
+@CHANGES.check(
+    "protected_pool",
+    "The rollback of a first deployment leaves a protected user pool alone",
+    Source.GUESS,
+    {"stack": "ROLLBACK_COMPLETE", "pool": "DELETE_SKIPPED"},
+    used_by="auth=cognito",
+    aws_only="the local CloudFormation keeps no resource of a rollback",
+)
 def _protected_pool(site: Site) -> Json:
     """Let the first deployment of a protected pool fail, and look at what its rollback does."""
-    _only_on_aws(site, "the local CloudFormation keeps no resource of a rollback")
     name = site.name("rollback")
     protected = _pool(
         DeletionPolicy="Retain", UpdateReplacePolicy="Retain", Properties={"DeletionProtection": "ACTIVE"}
@@ -148,12 +177,28 @@ def _protected_pool(site: Site) -> Json:
     return {"stack": status, "pool": _resources(site, name)["Pool"]["ResourceStatus"]}
 
 
+@CHANGES.check(
+    "second_factor",
+    "The second factor of an existing user pool can be changed",
+    Source.GUESS,
+    IN_PLACE,
+    used_by="mfa",
+    aws_only=NO_CHANGES,
+)
 def _second_factor(site: Site) -> Json:
     factor = {"MfaConfiguration": "ON", "EnabledMfas": ["SOFTWARE_TOKEN_MFA"]}
     before, after = _pool(Properties={"MfaConfiguration": "OFF"}), _pool(Properties=factor)
     return _changed(site, "factor", _template(Part=before), _template(Part=after))
 
 
+@CHANGES.check(
+    "header_policy",
+    "Header policies are renamed in place",
+    Source.GUESS,
+    IN_PLACE,
+    used_by="the console",
+    aws_only=NO_CHANGES,
+)
 def _header_policy(site: Site) -> Json:
     def named(name: str) -> str:
         security = {"ContentTypeOptions": {"Override": True}}
@@ -166,7 +211,6 @@ def _header_policy(site: Site) -> Json:
 
 def _changed(site: Site, part: str, before: str, after: str) -> Json:
     """Create a stack with a resource, change it, and say whether it is the same one afterwards."""
-    _only_on_aws(site, "the local CloudFormation replaces no resource")
     name = site.name(part)
     if (status := _created(site, name, before)) != "CREATE_COMPLETE":
         return {"created": status}
@@ -197,94 +241,3 @@ def _ended(site: Site, name: str) -> str:
 def _resources(site: Site, name: str) -> Mapping[str, Mapping[str, Any]]:
     found = site.client("cloudformation").describe_stack_resources(StackName=name)["StackResources"]
     return {each["LogicalResourceId"]: each for each in found}
-
-
-def _check(
-    name: str,
-    topic: str,
-    belief: str,
-    expected: Json,
-    observe: Callable[[Site], Json],
-    source: Source,
-    used_by: str = OPERATIONS,
-) -> Check:
-    return Check(
-        name=name,
-        topic=topic,
-        belief=belief,
-        source=source,
-        used_by=used_by,
-        expected=expected,
-        observe=observe,
-        seconds=SECONDS,
-    )
-
-
-IN_PLACE: Final = {"changed": "UPDATE_COMPLETE", "resource": "the same"}
-
-CHECKS: Final = (
-    _check("deployment.stacks", TOPIC, "The templates deploy", "complete", _stacks, Source.MODEL, "all stacks"),
-    _check(
-        "deployment.first_sync",
-        TOPIC,
-        "The first synchronisation of a new data source is complete before documents are uploaded",
-        "COMPLETE (1)",
-        _first_sync,
-        Source.THIRD_PARTY,
-        "output FirstSync",
-    ),
-    _check(
-        "deployment.text_search",
-        TOPIC,
-        "UpdateMetadataConfiguration accepts our signed request for an index that CloudFormation created",
-        "on",
-        _text_search,
-        Source.GUESS,
-        "output TextSearch",
-    ),
-    _check(
-        "deployment.references",
-        TOPIC,
-        "The Region knows Fn::GetStackOutput",
-        {"used": True, "stack": "CREATE_COMPLETE"},
-        _references,
-        Source.DOCUMENTATION,
-        "all stacks",
-    ),
-    _check(
-        "policies.size",
-        CHANGES,
-        "IAM counts the characters of inline policies as the synthesis does",
-        {"the longest": "accepted", "one more": {"error": "LimitExceeded"}},
-        _policy_size,
-        Source.DOCUMENTATION,
-        "tenants (infra/policy_sizes.py)",
-    ),
-    _check(
-        "changes.protected_pool",
-        ROLLBACK,
-        "The rollback of a first deployment leaves a protected user pool alone",
-        {"stack": "ROLLBACK_COMPLETE", "pool": "DELETE_SKIPPED"},
-        _protected_pool,
-        Source.GUESS,
-        "auth=cognito",
-    ),
-    _check(
-        "changes.second_factor",
-        CHANGES,
-        "The second factor of an existing user pool can be changed",
-        IN_PLACE,
-        _second_factor,
-        Source.GUESS,
-        "mfa",
-    ),
-    _check(
-        "changes.header_policy",
-        CHANGES,
-        "Header policies are renamed in place",
-        IN_PLACE,
-        _header_policy,
-        Source.GUESS,
-        "the console",
-    ),
-)

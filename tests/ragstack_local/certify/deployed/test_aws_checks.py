@@ -219,10 +219,10 @@ CASES: Mapping[str, Case] = {
     ),
     "search.word_search": Case(status_report("HYBRID"), status_report("SEMANTIC")),
     "api.unsigned": Case(gateway(), gateway(checks_signatures=False)),
-    "api.throttled": Case(gateway(), gateway(throttle="of all")),
+    "limits.api_throttled": Case(gateway(), gateway(throttle="of all")),
     "console.transport": Case(page(strict_transport_security=STRICT), page()),
-    "alarms.ring": Case(alarm("INSUFFICIENT_DATA", "OK", "ALARM"), alarm("OK")),
-    "alarms.end": Case(alarm("ALARM", "OK"), alarm("ALARM")),
+    "failures.alarm_rings": Case(alarm("INSUFFICIENT_DATA", "OK", "ALARM"), alarm("OK")),
+    "failures.alarm_ends": Case(alarm("ALARM", "OK"), alarm("ALARM")),
     "functions.reports": Case(logged(), logged(report(init=12_000.0))),
     "doctor.passes": Case(doctor("warning"), doctor("failed")),
 }
