@@ -8,8 +8,10 @@ from ragstack_local.certify import removal
 from ragstack_local.certify.check import Check
 from ragstack_local.certify.deployed.checks import CHECKS as OF_STACKS
 from ragstack_local.certify.deployed.checks import KINDS as KINDS_OF_STACKS
+from ragstack_local.certify.services.account import CHECKS as OF_ACCOUNT
 from ragstack_local.certify.services.filters import CHECKS as OF_FILTERS
 from ragstack_local.certify.services.ingestion import CHECKS as OF_INGESTION
+from ragstack_local.certify.services.limits import CHECKS as OF_LIMITS
 from ragstack_local.certify.services.managed import CHECKS as OF_MANAGED
 from ragstack_local.certify.services.retrieval import CHECKS as OF_RETRIEVAL
 from ragstack_local.certify.services.vectors import CHECKS as OF_VECTORS
@@ -22,6 +24,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     *OF_INGESTION,
     *OF_RETRIEVAL,
     *OF_MANAGED,
+    *OF_ACCOUNT,
+    *OF_LIMITS,
     *OF_STACKS,
 )
 

@@ -29,7 +29,15 @@ LOCAL_ROLE: Final = "arn:aws:iam::000000000000:role/local"
 ROLE_SECONDS: Final = 120.0
 """How long IAM may take until Bedrock can assume a new role."""
 
-FINAL: Final = ("INDEXED", "PARTIALLY_INDEXED", "FAILED", "IGNORED", "METADATA_PARTIALLY_INDEXED", "NOT_FOUND")
+FINAL: Final = (
+    "INDEXED",
+    "PARTIALLY_INDEXED",
+    "FAILED",
+    "IGNORED",
+    "METADATA_PARTIALLY_INDEXED",
+    "METADATA_UPDATE_FAILED",
+    "NOT_FOUND",
+)
 """Statuses of a document that no longer changes. Source: bedrock-agent, DocumentStatus."""
 
 DOCUMENTS_PER_CALL: Final = 10
@@ -75,22 +83,32 @@ def wait_for_words(site: Site, index: Mapping[str, str]) -> list[str]:
     return list(seen)
 
 
-def bucket(site: Site) -> str:
-    """The bucket."""
-    name = site.name()
+def bucket_name(site: Site, kind: SourceType = S3) -> str:
+    """Return the bucket of the documents of the knowledge base on S3 Vectors, or of the managed one (CUSTOM).
+
+    They have different ones, because the first job of a data source finds an empty bucket.
+    """
+    return site.name("managed" if kind == CUSTOM else "")
+
+
+def create_bucket(site: Site, name: str) -> None:
+    """Create a bucket."""
     elsewhere = site.is_aws and site.region != "us-east-1"  # the API refuses us-east-1 as a constraint
     place = {"CreateBucketConfiguration": {"LocationConstraint": site.region}} if elsewhere else {}
     with site.creating(BUCKET, name):
         site.client("s3").create_bucket(Bucket=name, **place)
-    return name
 
 
-def objects(site: Site) -> str:
-    """The bucket with the documents."""
-    name = site.shared(bucket)
+def upload(site: Site, name: str) -> None:
+    """Put the documents into a bucket."""
     for key, content in documents.OBJECTS.items():
         site.client("s3").put_object(Bucket=name, Key=key, Body=content)
-    return name
+
+
+def objects(site: Site) -> None:
+    """The documents in the bucket, after the first job."""
+    site.shared(knowledge_base)
+    upload(site, bucket_name(site))
 
 
 def role(site: Site) -> str:
@@ -108,7 +126,7 @@ def role(site: Site) -> str:
             "ArnLike": {"aws:SourceArn": f"arn:{site.partition}:bedrock:{region}:{account}:knowledge-base/*"},
         },
     }
-    own = f"arn:{site.partition}:s3:::{site.name()}"
+    own = f"arn:{site.partition}:s3:::{site.name()}*"
     vectors = f"arn:{site.partition}:s3vectors:{region}:{account}:bucket/{site.name()}/index/*"
     statements = [
         {"Action": ["s3:ListBucket"], "Resource": own},
@@ -290,7 +308,8 @@ def index_for_chunks(site: Site, name: str, *, words: bool = False) -> dict[str,
 
 def knowledge_base(site: Site) -> KnowledgeBase:
     """The knowledge base on S3 Vectors."""
-    name = site.shared(bucket)
+    name = bucket_name(site)
+    create_bucket(site, name)
     index = index_for_chunks(site, "chunks", words=True)
     id_, seconds = create_knowledge_base(site, "vectors", **on_index(site, index))
     files = create_source(site, id_, "files", s3_configuration(site, name), dataDeletionPolicy="RETAIN")
@@ -321,27 +340,28 @@ def s3_configuration(site: Site, name: str, **more: Any) -> dict[str, Any]:
     return {"type": "S3", "s3Configuration": {"bucketArn": f"arn:{site.partition}:s3:::{name}", **more}}
 
 
-def document_uri(site: Site, key: str) -> str:
-    """Return the URI of a document of the bucket."""
-    return f"s3://{site.name()}/{key}"
+def document_uri(site: Site, key: str, kind: SourceType = S3) -> str:
+    """Return the URI of a document of a bucket."""
+    return f"s3://{bucket_name(site, kind)}/{key}"
 
 
 def request_for(site: Site, key: str, kind: SourceType = S3) -> dict[str, Any]:
     """Return the product's request that ingests a document of the bucket, with its sidecar if it has one."""
     sidecar = documents.sidecar(key)
-    given = s3_document(document_uri(site, key), "", document_uri(site, sidecar) if sidecar else None)
+    sidecar_uri = document_uri(site, sidecar, kind) if sidecar else None
+    given = s3_document(document_uri(site, key, kind), "", sidecar_uri)
     return to_request(given, "", kind)
 
 
 def identifiers(site: Site, keys: Sequence[str], kind: SourceType = S3) -> list[dict[str, Any]]:
     """Return the identifiers of documents of the bucket."""
-    return [document_identifier(document_uri(site, key), kind) for key in keys]
+    return [document_identifier(document_uri(site, key, kind), kind) for key in keys]
 
 
 def ingested(site: Site) -> Mapping[str, str]:
     """The documents in the knowledge base on S3 Vectors, as their statuses by key."""
-    base = site.shared(knowledge_base)
     site.shared(objects)
+    base = site.shared(knowledge_base)
     base.texts.ingest([text_document(LONG, documents.LONG_TEXT)])
     base.files.ingest([request_for(site, key) for key in documents.KEYS])
     statuses = base.files.settled(identifiers(site, documents.KEYS))

@@ -61,7 +61,9 @@ def configuration(kind: str, **parameters: Json) -> dict[str, Any]:
 
 def managed(site: Site) -> Managed:
     """The managed knowledge base."""
-    name = site.shared(fixtures.objects)
+    name = fixtures.bucket_name(site, CUSTOM)
+    fixtures.create_bucket(site, name)
+    fixtures.upload(site, name)
     request = {
         "type": "MANAGED",
         "managedKnowledgeBaseConfiguration": {"embeddingModelType": "MANAGED"},
@@ -121,7 +123,7 @@ def find(site: Site, text: str, **search: Any) -> list[Mapping[str, Json]]:
 
 
 def _of_product(site: Site) -> Mapping[str, Json]:
-    uri = fixtures.document_uri(site, FIRST)
+    uri = fixtures.document_uri(site, FIRST, CUSTOM)
     return next(each for each in find(site, documents.ANIMAL_QUERY) if uri in str(each))
 
 
@@ -132,7 +134,7 @@ def _of_connector(site: Site) -> Mapping[str, Json]:
 
 
 def _https_uri(site: Site, key: str) -> str:
-    return f"https://{site.name()}.s3.{site.region}.amazonaws.com/{key}"
+    return f"https://{fixtures.bucket_name(site, CUSTOM)}.s3.{site.region}.amazonaws.com/{key}"
 
 
 @ON.check(
@@ -159,7 +161,7 @@ def _creation(site: Site) -> Json:
 @ON.check("s3_source", "A data source of type S3 is refused: it takes connectors", Source.DOCUMENTATION, INVALID)
 def _s3_source(site: Site) -> Json:
     client, id_ = site.client("bedrock-agent"), site.shared(managed).id
-    given = fixtures.s3_configuration(site, site.name())
+    given = fixtures.s3_configuration(site, fixtures.bucket_name(site, CUSTOM))
     return error_code(
         lambda: client.create_data_source(knowledgeBaseId=id_, name="plain", dataSourceConfiguration=given)
     )
@@ -278,7 +280,7 @@ def _members(site: Site) -> Json:
     held_in=RESULTS,
 )
 def _place_of_custom(site: Site) -> Json:
-    found, uri = _of_product(site), fixtures.document_uri(site, FIRST)
+    found, uri = _of_product(site), fixtures.document_uri(site, FIRST, CUSTOM)
 
     def form(value: Json) -> str:
         return "the id" if value == uri else "another value"
@@ -303,7 +305,7 @@ def _place_of_s3(site: Site) -> Json:
     found = _of_connector(site)
     forms = {
         _https_uri(site, documents.CONNECTOR_KEY): "the https URL",
-        fixtures.document_uri(site, documents.CONNECTOR_KEY): "the s3 URI",
+        fixtures.document_uri(site, documents.CONNECTOR_KEY, CUSTOM): "the s3 URI",
     }
     location = found["location"]
     return {
@@ -458,7 +460,7 @@ def _content(site: Site) -> Json:
     answer = site.client("bedrock-agent-runtime").get_document_content(
         knowledgeBaseId=base.id,
         dataSourceId=base.product.id,
-        documentId=fixtures.document_uri(site, key),
+        documentId=fixtures.document_uri(site, key, CUSTOM),
         outputFormat="RAW",
     )
     is_that = answer.get("documentContentLength") == len(documents.OBJECTS[key])
@@ -503,7 +505,7 @@ def _deletion_protection(site: Site) -> Json:
     site.shared(ingested)
     s3 = site.client("s3")
     for key in documents.PROTECTED_KEYS[:3]:
-        s3.delete_object(Bucket=site.name(), Key=key)
+        s3.delete_object(Bucket=fixtures.bucket_name(site, CUSTOM), Key=key)
     job = base.protected.ended_job(base.protected.start_job())
     found = str([each["location"] for each in find(site, documents.PROTECTED_WORD)])
     return {
@@ -541,12 +543,12 @@ add_checks(
     seconds=RUN_SECONDS,
 )
 def _old_key(site: Site) -> Json:
-    return _filtered(clause("equals", SOURCE_URI_KEY, fixtures.document_uri(site, FIRST)), site)
+    return _filtered(clause("equals", SOURCE_URI_KEY, fixtures.document_uri(site, FIRST, CUSTOM)), site)
 
 
 @ON_FILTERS.check("source_uri", "A filter on _source_uri finds the document", Source.GUESS, "c", seconds=RUN_SECONDS)
 def _source_uri(site: Site) -> Json:
-    return _filtered(clause("equals", MANAGED_SOURCE_URI_KEY, fixtures.document_uri(site, FIRST)), site)
+    return _filtered(clause("equals", MANAGED_SOURCE_URI_KEY, fixtures.document_uri(site, FIRST, CUSTOM)), site)
 
 
 @ON_FILTERS.check(
