@@ -77,7 +77,7 @@ def test_a_result_of_the_connector_s3_is_located_by_a_url(bedrock: Bedrock, s3: 
 
     (found,) = retrieved(source, "What do herons eat?")
 
-    url = f"https://{bucket}.s3.us-east-1.amazonaws.com/{quote(key)}"
+    url = f"https://{bucket}.s3.amazonaws.com/{quote(key)}"
     assert found["location"] == {"type": "S3", "s3Location": {"uri": url}}
     assert found["metadata"]["_source_uri"] == url
     assert found["metadata"]["_document_page_number"] == 1
