@@ -64,7 +64,7 @@ def check_size(attributes: Mapping[str, AttributeValue], vector_store: str) -> N
         UnreadableDocument: The attributes are too large or too many.
     """
     try:
-        sidecars.check_size(attributes, vector_store)
+        sidecars.check_for_store(attributes, vector_store)
     except InvalidDocumentError as error:
         raise UnreadableDocument(f"The metadata cannot be kept: {error}.") from None
 

@@ -20,6 +20,7 @@ class StoreRules:
         doubt: Why, in the message of an error.
         metadata_bytes: Maximum of a document's attributes as JSON; None if only the sidecar's own limit counts.
         metadata_keys: Maximum number of a document's attributes; None if there is none.
+        reserved: How names begin that only the service's own attributes have, besides ``x-amz-bedrock-kb-``.
         max_constraints: Maximum constraints of a filter (``filters.constraints``); None if none is documented.
     """
 
@@ -30,6 +31,7 @@ class StoreRules:
     doubt: str = ""
     metadata_bytes: int | None = None
     metadata_keys: int | None = None
+    reserved: str | None = None
     max_constraints: int | None = None
 
 
@@ -59,6 +61,7 @@ STORE_RULES: Final[Mapping[str, StoreRules]] = {
     MANAGED: StoreRules(
         ignored=_PARTS_OF_STRINGS,
         why="the knowledge base is of type MANAGED, whose search does not support the operator",
+        reserved="_",
     ),
     OTHER_STORE: StoreRules(
         unproven=_ONLY_ON_OPENSEARCH,

@@ -73,7 +73,7 @@ class Sidecar:
 def read_sidecar(body: bytes, vector_store: str) -> dict[str, AttributeValue]:
     """Return the attributes in a sidecar, for one of ``STORE_RULES``; raises InvalidDocumentError."""
     attributes = parse_sidecar(body).attributes
-    check_size(attributes, vector_store)
+    check_for_store(attributes, vector_store)
     return dict(attributes)
 
 
@@ -112,7 +112,7 @@ def write_sidecar(attributes: Attributes) -> bytes:
 def check_attributes(attributes: Attributes, vector_store: str) -> None:
     """Check that a document can have these attributes; raises InvalidDocumentError."""
     write_sidecar(attributes)
-    check_size(canonical_attributes(attributes), vector_store)
+    check_for_store(canonical_attributes(attributes), vector_store)
     check_corpus(attributes)
 
 
@@ -127,9 +127,16 @@ def check_corpus(attributes: Attributes) -> None:
         raise InvalidDocumentError(f"a corpus cannot be called {ALL_CORPORA}, which means every corpus")
 
 
-def check_size(attributes: Attributes, vector_store: str) -> None:
+def check_for_store(attributes: Attributes, vector_store: str) -> None:
     """Check that the vector store can keep all attributes of a document; raises InvalidDocumentError."""
     rules = STORE_RULES[vector_store]
+    for key in attributes:
+        # A document must not name another one as its source.
+        if rules.reserved and key.startswith(rules.reserved):
+            raise InvalidDocumentError(
+                f"the attribute name {_shown(key)} begins with {rules.reserved}, which a managed knowledge base keeps"
+                " for its own attributes: choose another name"
+            )
     if rules.metadata_bytes is None or rules.metadata_keys is None:
         return
     size = len(_compact(attributes))

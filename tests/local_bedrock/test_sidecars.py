@@ -9,11 +9,20 @@ from botocore.stub import Stubber
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion import ingest_documents_with_retry
-from ragstack_common.ingestion.requests import CUSTOM, S3, SourceType, document_identifier
+from ragstack_common.ingestion.requests import (
+    CUSTOM,
+    S3,
+    SourceType,
+    document_identifier,
+    identifier_key,
+    s3_document,
+    source_type_of,
+    to_request,
+)
 from ragstack_common.ingestion.sidecars import read_sidecar
-from ragstack_common.settings.names import OPENSEARCH_SERVERLESS, SOURCE_URI_KEY
+from ragstack_common.settings.names import MANAGED, OPENSEARCH_SERVERLESS, SOURCE_URI_KEY
 from ragstack_common.settings.names import S3_VECTORS as S3_VECTORS_STORE
-from tests.local_bedrock.support import OPENSEARCH, S3_VECTORS, Bedrock, client, s3_document
+from tests.local_bedrock.support import OPENSEARCH, S3_VECTORS, Bedrock, client
 from tests.support.sidecars import REFUSED, TAKEN
 
 SIDECARS = [body for body, _ in (*TAKEN.values(), *REFUSED.values())]
@@ -31,15 +40,19 @@ def filled(s3: Any) -> str:
     return name
 
 
-@pytest.mark.parametrize("vector_store", STORAGE)
+@pytest.mark.parametrize("vector_store", [*STORAGE, MANAGED])
 def test_a_sidecar_is_accepted_exactly_if_the_functions_do(bedrock: Bedrock, filled: str, vector_store: str) -> None:
-    source = bedrock.s3_source(bedrock.knowledge_base(f"sidecars-{vector_store}", STORAGE[vector_store]), filled)
+    if vector_store == MANAGED:
+        source = bedrock.connector(bedrock.managed_base("sidecars"), "CUSTOM")
+    else:
+        source = bedrock.s3_source(bedrock.knowledge_base("sidecars", STORAGE[vector_store]), filled)
 
     statuses: dict[str, str] = {}
     for start in range(0, len(SIDECARS), 10):
-        numbers = range(start, min(start + 10, len(SIDECARS)))
-        settled = source.ingested(*(s3_document(filled, f"{number}.md", sidecar=True) for number in numbers))
-        statuses |= {detail["identifier"]["s3"]["uri"].rpartition("/")[2]: detail["status"] for detail in settled}
+        uris = [f"s3://{filled}/{number}.md" for number in range(start, min(start + 10, len(SIDECARS)))]
+        documents = [s3_document(uri, source.id, f"{uri}.metadata.json") for uri in uris]
+        settled = source.ingested(*(to_request(each, source.id, source_type_of(vector_store)) for each in documents))
+        statuses |= {identifier_key(each["identifier"]).rpartition("/")[2]: each["status"] for each in settled}
 
     assert statuses == {f"{number}.md": expected(body, vector_store) for number, body in enumerate(SIDECARS)}
     assert set(statuses.values()) == {"INDEXED", "FAILED"}

@@ -6,6 +6,7 @@ from typing import Any
 S3_VECTORS = "S3_VECTORS"
 OTHER = "OTHER"
 NOT_S3_VECTORS = ("OPENSEARCH_SERVERLESS", "MANAGED", OTHER)
+NOT_MANAGED = (S3_VECTORS, "OPENSEARCH_SERVERLESS", OTHER)
 EVERY = (S3_VECTORS, *NOT_S3_VECTORS)
 NONE: tuple[str, ...] = ()
 
@@ -47,6 +48,10 @@ TAKEN = {
     "a list of more than 1 KB": (sidecar({"a": ["x" * 110] * 10}), NOT_S3_VECTORS),
     "a list of 10 members": (sidecar({"a": ["x"] * 10}), EVERY),
     "10 KB": (EXACTLY_10_KB, NOT_S3_VECTORS),
+    "a name as those of the service": (
+        sidecar({"_source_uri": "s3://a/b"}),
+        (S3_VECTORS, "OPENSEARCH_SERVERLESS", OTHER),
+    ),
 }
 """A name for each, the file, and the vector stores of which a knowledge base takes it."""
 
