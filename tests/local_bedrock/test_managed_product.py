@@ -41,8 +41,8 @@ class Filled:
         metadata = b'{"metadataAttributes": {"topic": "nests", "year": 2025}}'
         s3.put_object(Bucket=bucket, Key="birds/nest plan ü.md.metadata.json", Body=metadata)
         s3.put_object(Bucket=bucket, Key="guide.pdf", Body=GUIDE.read_bytes())
-        connection = {"connectionConfiguration": {"bucketName": bucket, "bucketOwnerAccountId": "000000000000"}}
-        crawled = bedrock.connector(self.knowledge_base_id, "S3", **connection)
+        connection = {"bucketName": bucket, "bucketOwnerAccountId": "000000000000"}
+        crawled = bedrock.connector(self.knowledge_base_id, "S3", connectionConfiguration=connection)
         assert crawled.synchronised()["status"] == "COMPLETE"
         self.crawled = crawled
         self.submitted = bedrock.connector(self.knowledge_base_id, "CUSTOM")
