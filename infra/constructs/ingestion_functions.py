@@ -13,7 +13,7 @@ from constructs import Construct
 from infra.acknowledgements import acknowledge
 from infra.alarms import own_metric, raise_alarm
 from infra.constructs.ingestion_path import IngestionPath
-from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, REMOVE
+from infra.constructs.knowledge_base import FOLLOW, INGEST, RECONCILE, REMOVE, SEARCH
 from infra.constructs.python_function import PythonFunction, reading_layer
 from infra.constructs.queues import (
     CONVERTER_TIMEOUT_SECONDS,
@@ -55,7 +55,7 @@ def receipts_function(scope: Construct, path: IngestionPath, options: Options) -
     path.documents.grant(function, ["s3:GetObject"], "The function reads any document that was indexed")
     path.registry.grant(function, READ)
     path.registry.grant(function, [PUT, UPDATE])
-    path.knowledge_base.grant_retrieve(function)
+    path.knowledge_base.grant(function, SEARCH)
     path.bus.grant_put_events_to(function)
     for receiver in (path.changes, path.jobs, path.dead_letters):
         receiver.queue.grant_send_messages(function)

@@ -84,15 +84,11 @@ class KnowledgeBaseReference:
 
     def grant_search(self, function: lambda_.Function) -> None:
         """Allow *function* to search vectors and words."""
-        self.grant_retrieve(function)
+        self.grant(function, SEARCH)
         self.grant_words(function)
 
-    def grant_retrieve(self, function: lambda_.Function) -> None:
-        """Allow *function* to call Retrieve, which takes other requests for a managed knowledge base."""
-        self.grant(function, (*SEARCH, *DISCOVER) if self.vector_store == OTHER_STORE else SEARCH)
-
     def grant_words(self, function: lambda_.Function) -> None:
-        """Allow *function* to find out how words are searched, and to search them in the indexes of S3 Vectors."""
+        """Allow *function* to search words in S3 Vectors, whose indexes it can find out, as it can an unknown store."""
         has_more_indexes = self.vector_store == S3_VECTORS and (self.tenants or self.index is None)
         if has_more_indexes or self.vector_store == OTHER_STORE:
             self.grant(function, DISCOVER)
