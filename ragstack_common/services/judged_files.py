@@ -25,12 +25,13 @@ from ragstack_common.core.deadline import in_thread, wait_for
 from ragstack_common.core.errors import ConfigurationError, InvalidRequestError, RetrievalError
 from ragstack_common.core.times import iso
 from ragstack_common.core.uris import key_of_uri
+from ragstack_common.search.naming import ADDED_PREFIXES
 from ragstack_common.services.judged_file_models import CORPUS, QRELS, QUERIES, QUESTIONS, JudgedFiles
 from ragstack_common.services.judgments import Judgment, Judgments
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RetrieveRequest
 from ragstack_common.settings.limits import MAX_RESULTS
-from ragstack_common.settings.names import RESERVED_PREFIX, SOURCE_URI_KEY
+from ragstack_common.settings.names import SOURCE_URI_KEY
 
 CALLS_AT_ONCE: Final = 4
 
@@ -125,7 +126,7 @@ class JudgmentExport:
             "_id": _name_of(source),
             "title": PurePosixPath(_name_of(source)).stem,
             "text": "\n\n".join(each.content for each in results),
-            "metadata": {name: value for name, value in own if not name.startswith(RESERVED_PREFIX)},
+            "metadata": {name: value for name, value in own if not name.startswith(ADDED_PREFIXES)},
         }
 
 

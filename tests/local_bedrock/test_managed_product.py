@@ -197,10 +197,16 @@ def test_the_retriever_tool_finds_the_same_documents(filled: Filled) -> None:
     assert found["results"][0]["metadata"]["source"] == filled.uri("storks.txt")
 
 
-def test_relevance_is_that_of_managed_searches_or_unknown(filled: Filled) -> None:
+def test_relevance_is_that_of_managed_searches(filled: Filled) -> None:
     """No calibration for another kind of search is used."""
-    calibration = {"embedding": "hashed", "search_type": "MANAGED", "intercept": 9, "weights": {"vector": 1}}
-    calibrated = {"RELEVANCE_CALIBRATION": json.dumps({"calibrations": [calibration]})}
 
-    assert {result.relevance for result in filled.found("nest").results} == {None}
-    assert all((result.relevance or 0) > 0.99 for result in filled.found("nest", calibrated).results)
+    def relevances(search_type: str) -> list[float | None]:
+        own = {"embedding": "hashed", "search_type": search_type, "intercept": 9, "weights": {"vector": 1}}
+        env = {"RELEVANCE_CALIBRATION": json.dumps({"calibrations": [own]})}
+        return [result.relevance for result in filled.found("nest", env).results]
+
+    shipped = [result.relevance for result in filled.found("nest").results]
+
+    assert None not in shipped
+    assert relevances("HYBRID") == relevances("SEMANTIC") == shipped
+    assert all((relevance or 0) > 0.99 for relevance in relevances("MANAGED"))

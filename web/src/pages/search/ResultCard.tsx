@@ -199,7 +199,7 @@ function figures(result: RetrievedResult, scored: Part[]): [string, ReactNode][]
     ]),
     ["Passages among the candidates", result.passages_found],
     ...Object.entries(metadata)
-      .filter(([name]) => !/^(x-amz-|amazon)/i.test(name))
+      .filter(([name]) => !/^(x-amz-|amazon|_)/i.test(name))
       .map(([name, value]): [string, string] => [`Attribute ${name}`, shown(value)]),
     ["Document", result.source && documentKey(result.source)],
   ];
