@@ -35,7 +35,13 @@ ON_AWS_ALONE = (
         "changes.header_policy",
         "changes.protected_pool",
     ),
-    *("changes.second_factor", "console.transport", "deployment.first_sync", "deployment.references"),
+    *(
+        "changes.second_factor",
+        "console.transport",
+        "deployment.first_sync",
+        "deployment.managed",
+        "deployment.references",
+    ),
     *("deployment.text_search", "doctor.passes", "functions.reports", "policies.size", "search.word_search"),
 )
 """Tested with a programmed account: tests/ragstack_local/certify/deployed."""

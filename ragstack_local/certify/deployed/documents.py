@@ -11,6 +11,7 @@ from ragstack_local.certify.deployed.samples import (
     ASCII,
     AT_ONCE,
     ATTRIBUTE,
+    DELETED,
     ENDED,
     MAIL,
     MARKDOWN,
@@ -82,21 +83,19 @@ def _post_of_a_page(site: Site) -> Json:
     "other_size",
     "S3 refuses a form whose file has another size than was signed",
     Source.DOCUMENTATION,
-    {"longer": {"status": 400}, "shorter": {"status": 400}},
+    {"longer": 400, "shorter": 400},
 )
 def _other_size(site: Site) -> Json:
     upload = permitted(deployment.of(site), PASSING, value=_other(site))["upload"]
     sizes = {"longer": PASSING.content + b"x", "shorter": PASSING.content[:-1]}
-    return {name: _refused(posted(upload, content)) for name, content in sizes.items()}
+    return {name: posted(upload, content).status for name, content in sizes.items()}
 
 
-@UPLOADS.check(
-    "other_type", "S3 refuses a form with another content type than was signed", Source.DOCUMENTATION, {"status": 403}
-)
+@UPLOADS.check("other_type", "S3 refuses a form with another content type than was signed", Source.DOCUMENTATION, 403)
 def _other_type(site: Site) -> Json:
     upload = permitted(deployment.of(site), PASSING, value=_other(site))["upload"]
     changed = {**upload, "fields": {**upload["fields"], "Content-Type": "text/html"}}
-    return _refused(posted(changed, PASSING.content))
+    return posted(changed, PASSING.content).status
 
 
 @UPLOADS.check(
@@ -131,10 +130,6 @@ def _preflight(site: Site) -> Json:
         allowed = answer.headers.get("access-control-allow-origin") in (origin, "*")
         found[name] = "allowed" if answer.succeeded and allowed else "refused"
     return found
-
-
-def _refused(answer: calls.Answer) -> Json:
-    return {"status": answer.status}
 
 
 def _other(site: Site) -> str:
@@ -187,17 +182,17 @@ def _findable(site: Site) -> Json:
 )
 def _deleted(site: Site) -> Json:
     """Delete a document that searches find."""
-    deployed = deployment.of(site)
-    made = uploaded(deployed, PASSING, value=_other(site))
-    chosen = {ATTRIBUTE: {"$eq": _other(site)}}
-    before = search(deployed, PASSING.question, chosen)
+    deployed, value = deployment.of(site), f"{site.token}-deleted"
+    made = uploaded(deployed, DELETED, value=value)
+    chosen = {ATTRIBUTE: {"$eq": value}}
+    before = search(deployed, DELETED.question, chosen)
     accepted = deployed.call("DELETE", f"/api/documents/{made.id}")
     status = settled(deployed, made.id, [each for each in ENDED if each != "INDEXED"])["status"]
     return {
         "status": accepted.status,
         "becomes": status,
         "found before": bool(before),
-        "found after": any(each["source"] == made.uri for each in search(deployed, PASSING.question, chosen)),
+        "found after": any(each["source"] == made.uri for each in search(deployed, DELETED.question, chosen)),
     }
 
 

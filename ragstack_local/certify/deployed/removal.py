@@ -33,16 +33,17 @@ def _stack(clients: Clients, resource: Resource) -> bool:
     stack for 90 days. Source: CloudFormation API reference, ListStackResources.
     """
     cloudformation = clients("cloudformation")
+    kept: dict[str, str] = {}
     if (stack := describe_stack(cloudformation, resource.name)) is not None:
-        if stack["StackStatus"] != "DELETE_IN_PROGRESS":
-            cloudformation.delete_stack(StackName=stack["StackId"])
-        waiter = cloudformation.get_waiter("stack_delete_complete")
-        waiter.wait(StackName=stack["StackId"], WaiterConfig=WAITING)
-    kept = [*_kept(cloudformation, resource.name)]
+        kept |= _kept(cloudformation, stack["StackId"])  # by a rollback
+        _delete(cloudformation, stack)
+    deleted = cloudformation.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
+    for each in (each for page in deleted for each in page["StackSummaries"]):
+        if each["StackName"] == resource.name:
+            kept |= _kept(cloudformation, each["StackId"])
     for kind, remove in KEPT.items():
-        for each in kept:
-            if each["ResourceType"] == kind:
-                remove(clients, each["PhysicalResourceId"])
+        for physical_id in (physical_id for physical_id, its in kept.items() if its == kind):
+            remove(clients, physical_id)
     logs = clients("logs")
     # A function that ends after its log group was deleted creates it again, if its role may.
     for page in logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=f"/aws/lambda/{resource.name}-"):
@@ -62,15 +63,31 @@ def describe_stack(cloudformation: Any, name: str) -> Mapping[str, Any] | None:
     return dict(found)
 
 
-def _kept(cloudformation: Any, name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the resources that deleted stacks of a name have left."""
-    deleted = cloudformation.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
-    for stack in (each for page in deleted for each in page["StackSummaries"]):
-        if stack["StackName"] == name:
-            pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack["StackId"])
-            for found in (each for page in pages for each in page["StackResourceSummaries"]):
-                if found["ResourceStatus"] == "DELETE_SKIPPED" and found.get("PhysicalResourceId"):
-                    yield found
+def _delete(cloudformation: Any, stack: Mapping[str, Any]) -> None:
+    """Delete a stack. What an earlier attempt could not delete is kept, if it can be removed without the stack."""
+    if stack["StackStatus"] != "DELETE_IN_PROGRESS":
+        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack["StackId"])
+        left = [
+            each["LogicalResourceId"]
+            for page in pages
+            for each in page["StackResourceSummaries"]
+            if each["ResourceStatus"] == "DELETE_FAILED" and each["ResourceType"] in KEPT
+        ]
+        more = {"RetainResources": left} if left and stack["StackStatus"] == "DELETE_FAILED" else {}
+        cloudformation.delete_stack(StackName=stack["StackId"], **more)
+    waiter = cloudformation.get_waiter("stack_delete_complete")
+    waiter.wait(StackName=stack["StackId"], WaiterConfig=WAITING)
+
+
+def _kept(cloudformation: Any, stack_id: str) -> dict[str, str]:
+    """Return the types of the resources that CloudFormation has not deleted on purpose, by their physical ids."""
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack_id)
+    return {
+        each["PhysicalResourceId"]: each["ResourceType"]
+        for page in pages
+        for each in page["StackResourceSummaries"]
+        if each["ResourceStatus"] == "DELETE_SKIPPED" and each.get("PhysicalResourceId")
+    }
 
 
 def _bucket(clients: Clients, name: str) -> None:

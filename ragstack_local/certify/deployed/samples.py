@@ -123,9 +123,15 @@ PAGES: Final = Sample(
 SAMPLES: Final = (ASCII, UTF8, MARKDOWN, MAIL, PAGES)
 
 PASSING: Final = _text(
-    "passing.txt", "text/plain", "Who winds the tower clock?", "tower", "The verger winds the tower clock on Sundays."
+    "passing.txt", "text/plain", "Who sweeps the porch?", "porch", "The sexton sweeps the porch on Saturdays."
 )
-"""Uploaded to be deleted; with another value of :data:`ATTRIBUTE`, so that searches for the others do not find it."""
+"""Uploaded to try uploads. This and the next have other values of :data:`ATTRIBUTE`, so that searches for the samples
+do not find them."""
+
+DELETED: Final = _text(
+    "deleted.txt", "text/plain", "Who winds the tower clock?", "tower", "The verger winds the tower clock on Sundays."
+)
+"""Uploaded to be deleted."""
 
 BROKEN: Final = Sample("broken.pdf", "application/pdf", b"%PDF-1.7 and nothing else", "", "", "")
 """Uploaded to fail for good."""

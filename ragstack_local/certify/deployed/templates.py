@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ragstack_local.certify import fixtures
 from ragstack_local.certify.check import Json, Source, Topic
 from ragstack_local.certify.deployed import deployment, stacks
 from ragstack_local.certify.deployed.removal import STACK, describe_stack
-from ragstack_local.certify.removal import ROLE
+from ragstack_local.certify.removal import KNOWLEDGE_BASE, ROLE
 from ragstack_local.certify.site import Site, error_code
 
 DEPLOYMENT: Final = Topic("deployment", "all stacks", "")
@@ -101,6 +102,42 @@ def _references(site: Site) -> Json:
     template = client.get_template(StackName=name, TemplateStage="Original")["TemplateBody"]
     text = template if isinstance(template, str) else json.dumps(template)
     return {"used": "Fn::GetStackOutput" in text, "stack": str((describe_stack(client, name) or {})["StackStatus"])}
+
+
+@DEPLOYMENT.check(
+    "managed",
+    "CloudFormation creates a managed knowledge base, and a data source for direct ingestion",
+    Source.MODEL,
+    "CREATE_COMPLETE",
+    used_by="knowledge_base=managed",
+    aws_only=NO_TEMPLATES,
+)
+def _managed(site: Site) -> Json:
+    site.shared(fixtures.knowledge_base)  # has the same role, which Bedrock can assume from then on
+    configuration = {"Type": "MANAGED", "ManagedKnowledgeBaseConfiguration": {"EmbeddingModelType": "MANAGED"}}
+    base = {"Name": site.name("template"), "RoleArn": site.shared(fixtures.role)}
+    connector = {"ConnectorParameters": {"type": "CUSTOM", "version": "1"}}
+    source = {
+        "Type": "MANAGED_KNOWLEDGE_BASE_CONNECTOR",
+        "ManagedKnowledgeBaseConnectorConfiguration": connector,
+    }
+    template = _template(
+        Base={
+            "Type": "AWS::Bedrock::KnowledgeBase",
+            "Properties": {**base, "KnowledgeBaseConfiguration": configuration},
+        },
+        Source={
+            "Type": "AWS::Bedrock::DataSource",
+            "Properties": {
+                "Name": "documents",
+                "KnowledgeBaseId": {"Ref": "Base"},
+                "DataDeletionPolicy": "DELETE",
+                "DataSourceConfiguration": source,
+            },
+        },
+    )
+    with site.creating(KNOWLEDGE_BASE, base["Name"]):
+        return _created(site, site.name("managed"), template)
 
 
 def policy(characters: int) -> str:

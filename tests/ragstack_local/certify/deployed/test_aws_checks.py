@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ragstack_local.certify import fixtures
 from ragstack_local.certify.check import Verdict
 from ragstack_local.certify.deployed import operations, templates
 from ragstack_local.certify.deployed.calls import Answer
@@ -205,6 +206,9 @@ CASES: Mapping[str, Case] = {
     "deployment.references": Case(
         references('{"a": {"Fn::GetStackOutput": {}}}'), references('{"a": {"Fn::ImportValue": ""}}')
     ),
+    "deployment.managed": Case(
+        small_stack("CREATE_IN_PROGRESS", "CREATE_COMPLETE"), small_stack("CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE")
+    ),
     "policies.size": Case(policies(10_240), policies(10_241)),
     "changes.protected_pool": Case(
         small_stack("CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE", pool="DELETE_SKIPPED"),
@@ -236,6 +240,8 @@ def prepared(site: Site, account: Account, monkeypatch: pytest.MonkeyPatch) -> S
     monkeypatch.setattr(operations, "ALARM_SECONDS", 0.1)
     monkeypatch.setattr(operations, "failure", lambda _: FAILED)
     monkeypatch.setattr(operations, "discarded", lambda _: 1)
+    monkeypatch.setattr(fixtures, "knowledge_base", lambda _: None)
+    monkeypatch.setattr(fixtures, "role", lambda _: "arn:aws:iam::123456789012:role/bedrock")
     monkeypatch.setattr(
         "ragstack_local.certify.deployed.operations.subprocess.run",
         lambda command, **_: CompletedProcess(command, 0, account.replies["doctor"]),

@@ -239,8 +239,8 @@ def test_a_stack_is_deleted_with_all_that_it_keeps(undeployed: Site, left: Accou
         "s3vectors.DeleteVectorBucket",
         "logs.DeleteLogGroup",
     ]
-    (asked,) = left.asked("cloudformation.ListStackResources")
-    assert asked["StackName"] == f"id-of-{PREFIX}Storage"
+    asked = {each["StackName"] for each in left.asked("cloudformation.ListStackResources")}
+    assert asked == {f"id-of-{PREFIX}Storage"}
 
 
 def test_resources_that_cloudformation_deleted_are_left_alone(undeployed: Site, left: Account) -> None:
@@ -276,6 +276,23 @@ def test_a_stack_that_cannot_be_deleted_is_reported(
 
     assert resource == Resource(removal.STACK, f"{PREFIX}Storage")
     assert "Waiter" in reason
+
+
+def test_what_cloudformation_cannot_delete_is_removed_without_it(undeployed: Site, left: Account) -> None:
+    there = left.replies["cloudformation.DescribeStacks"]({})["Stacks"][0]
+    left.replies["cloudformation.DescribeStacks"] = in_turn(
+        {"Stacks": [{**there, "StackStatus": "DELETE_FAILED"}]},
+        {"Stacks": [{**there, "StackStatus": "DELETE_COMPLETE"}]},
+    )
+    other = {**summaries("DELETE_FAILED")[0], "LogicalResourceId": "Function", "ResourceType": "AWS::Lambda::Function"}
+    left.replies["cloudformation.ListStackResources"] = {
+        "StackResourceSummaries": [summaries("DELETE_FAILED")[0], other]
+    }
+
+    assert remove_stack(undeployed) == []
+
+    (asked,) = left.asked("cloudformation.DeleteStack")
+    assert asked["RetainResources"] == ["Documents"]
 
 
 def test_a_process_that_still_deploys_is_ended(undeployed: Site, cdk: Callable[..., Path], tmp_path: Path) -> None:
