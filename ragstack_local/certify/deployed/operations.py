@@ -3,10 +3,10 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from subprocess import run
 from typing import Any, Final
 
 from ragstack_common.services.status import read_alarms
@@ -304,7 +304,7 @@ def _doctor(site: Site) -> Json:
     deployed = deployment.of(site)
     command = [sys.executable, "-m", "ragstack_local", "doctor", "--aws", "--json", "--stack-prefix", deployed.prefix]
     environment = {**os.environ, "AWS_REGION": site.region, "AWS_DEFAULT_REGION": site.region}
-    ended = subprocess.run(  # noqa: S603 - our own command
+    ended = run(  # noqa: S603 - our own command
         command, env=environment, capture_output=True, text=True, check=False, timeout=DOCTOR_SECONDS
     )
     checks = json.loads(ended.stdout)["checks"]

@@ -6,6 +6,7 @@ botocore validates the parameters of every call, and the account both them and t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from subprocess import CompletedProcess
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,11 +27,13 @@ class Account:
     Attributes:
         replies: What each call is answered with, by ``SERVICE.OPERATION``: an answer, or a function of the parameters.
         web: What each request is answered with, by the beginning of its URL; the longest one wins.
+        programs: What commands of the command line end with, by their names.
         called: The calls, with their parameters.
     """
 
     replies: dict[str, Any] = field(default_factory=dict)
     web: dict[str, Callable[[Request], Answer]] = field(default_factory=dict)
+    programs: dict[str, CompletedProcess[str]] = field(default_factory=dict)
     called: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
     def session(self) -> Any:

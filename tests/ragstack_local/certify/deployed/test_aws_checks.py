@@ -1,9 +1,12 @@
 """The checks that AWS alone can answer: what they make of answers that are as expected, and of others."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -184,8 +187,11 @@ def logged(line: str = report(), *, leaves_out: str = "") -> Setting:
 
 
 def doctor(status: str) -> Setting:
+    """Let the command print this status of a check."""
+
     def program(account: Account) -> None:
-        account.replies["doctor"] = json.dumps({"checks": [{"name": "search", "status": status}]})
+        printed = json.dumps({"checks": [{"name": "search", "status": status}]})
+        account.programs["doctor"] = CompletedProcess(["ragstack"], 0, printed)
 
     return program
 
@@ -240,12 +246,9 @@ def prepared(site: Site, account: Account, monkeypatch: pytest.MonkeyPatch) -> S
     monkeypatch.setattr(operations, "ALARM_SECONDS", 0.1)
     monkeypatch.setattr(operations, "failure", lambda _: FAILED)
     monkeypatch.setattr(operations, "discarded", lambda _: 1)
+    monkeypatch.setattr(operations, "run", lambda command, **_: account.programs[command[3]])
     monkeypatch.setattr(fixtures, "knowledge_base", lambda _: None)
     monkeypatch.setattr(fixtures, "role", lambda _: "arn:aws:iam::123456789012:role/bedrock")
-    monkeypatch.setattr(
-        "ragstack_local.certify.deployed.operations.subprocess.run",
-        lambda command, **_: CompletedProcess(command, 0, account.replies["doctor"]),
-    )
     return site
 
 
@@ -288,3 +291,19 @@ def test_a_policy_has_as_many_characters_as_asked(characters: int) -> None:
 
     assert len("".join(document.split())) == characters
     assert all(len(each) < 1024 for each in json.loads(document)["Statement"][0]["Resource"])
+
+
+def test_the_small_templates_pass_cfn_lint(prepared: Site, account: Account, tmp_path: Path) -> None:
+    for name in ("deployment.managed", "changes.protected_pool", "changes.second_factor", "changes.header_policy"):
+        CASES[name].expected(account)
+        run_check(prepared, BY_NAME[name])
+    asked = [*account.asked("cloudformation.CreateStack"), *account.asked("cloudformation.UpdateStack")]
+    files = [tmp_path / f"{number}.json" for number in range(len(asked))]
+    for file, each in zip(files, asked, strict=True):
+        file.write_text(each["TemplateBody"])
+
+    command = [str(Path(sys.executable).with_name("cfn-lint")), "--non-zero-exit-code", "error", *map(str, files)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert len(files) == 6
+    assert finished.returncode == 0, finished.stdout
