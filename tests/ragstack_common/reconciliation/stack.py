@@ -169,7 +169,9 @@ class Stack:
         self.aws.sqs.send_message(QueueUrl=self.queues["ingestion"], MessageBody=check(self.uri(key) for key in keys))
 
     def ingest_behind_the_back(self, key: str) -> None:
-        source = self.source_of(key)
+        self.ingest_into(self.source_of(key), key)
+
+    def ingest_into(self, source: Source, key: str) -> None:
         document = s3_document(self.uri(key), source.id)
         source.ingested(to_request(document, source.id, source_type_of(self.vector_store)))
 

@@ -14,6 +14,7 @@ from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.registry.jobs import Job
 from ragstack_common.services.search import QueryService, make_engine
 from ragstack_common.services.search_models import RetrievedResult, RetrieveRequest
+from ragstack_common.settings.names import MANAGED, OPENSEARCH_SERVERLESS
 from ragstack_common.settings.search import QuerySettings
 from tests.local_bedrock.support import Bedrock
 from tests.ragstack_common.reconciliation.conftest import (  # noqa: F401 - fixtures
@@ -69,7 +70,7 @@ class Deployment:
             knowledge_base_id=stack.source.knowledge_base_id,
             tenant_knowledge_bases=stack.tenant_ids,
             registry_table=stack.bucket,
-            vector_store="OPENSEARCH_SERVERLESS",
+            vector_store=MANAGED if stack.vector_store == MANAGED else OPENSEARCH_SERVERLESS,
             search_type=search_type,
         )
         guard = Guard(POLICY, AccessTable(stack.aws.dynamodb, stack.bucket))
@@ -94,16 +95,17 @@ class Deployment:
         return job
 
 
-@pytest.fixture(params=["label", "index"])
+@pytest.fixture(params=["label", "index", "managed"])
 def deployment(
     request: pytest.FixtureRequest,
-    new_stack: Callable[[], Stack],  # noqa: F811
+    new_stack: Callable[..., Stack],  # noqa: F811
     bedrock: Bedrock,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> Deployment:
-    """With one knowledge base for all, and with one for each tenant."""
+    """With one knowledge base for all, and with one for each tenant, also managed ones."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENT_RUNTIME", bedrock.url)
-    return with_tenants(new_stack(), bedrock, request.param)
+    stack = new_stack(MANAGED) if request.param == "managed" else new_stack()
+    return with_tenants(stack, bedrock, request.param)
 
 
 def with_tenants(stack: Stack, bedrock: Bedrock, kind: str) -> Deployment:  # noqa: F811
@@ -113,4 +115,6 @@ def with_tenants(stack: Stack, bedrock: Bedrock, kind: str) -> Deployment:  # no
             knowledge_base = bedrock.knowledge_base(f"{stack.bucket}-{name}")
             only = {"inclusionPrefixes": [tenant.prefix]}
             tenants[name] = bedrock.s3_source(knowledge_base, stack.bucket, s3=only)
+    elif kind == "managed":
+        tenants = {name: bedrock.connector(bedrock.managed_base(name), "CUSTOM") for name in POLICY.tenants}
     return Deployment(replace(stack, tenants=tenants, policy=POLICY))

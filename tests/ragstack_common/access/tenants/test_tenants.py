@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.local_bedrock.support import Bedrock, s3_document, s3_identifier
+from tests.local_bedrock.support import Bedrock
 from tests.ragstack_common.access.tenants.conftest import ADA, NEW, OPS, SAM, ZOE, Deployment, with_tenants
 from tests.ragstack_common.reconciliation.clients import Death
 from tests.ragstack_common.reconciliation.stack import Stack
@@ -56,7 +56,7 @@ def test_a_document_is_in_one_knowledge_base(filled: Deployment) -> None:
     sources = {stack.source, *stack.tenants.values()}
 
     for key in (ACME, ZENITH, BOARD, PUBLIC):
-        identifier = s3_identifier(stack.bucket, key)
+        identifier = stack.identifier(key)
         having = [source for source in sources if source.details(identifier)[0]["status"] != "NOT_FOUND"]
         assert having == [stack.source_of(key)]
 
@@ -89,6 +89,7 @@ def test_a_reconciliation_finds_and_repairs_only_what_a_tenant_lost(filled: Depl
     assert ZENITH in filled.found(ZOE, QUESTION)
 
 
+@pytest.mark.parametrize("deployment", ["label", "index"], indirect=True)
 def test_a_full_synchronisation_indexes_every_tenant(filled: Deployment) -> None:
     stack = filled.stack
     stack.put("tenants/acme/new.txt", "Acme: leave is paid.")
@@ -108,11 +109,11 @@ def test_a_full_synchronisation_indexes_every_tenant(filled: Deployment) -> None
     assert set(filled.found(ZOE, QUESTION)) == {ZENITH, PUBLIC, "tenants/zenith/new.txt"}
 
 
-@pytest.mark.parametrize("deployment", ["index"], indirect=True)
+@pytest.mark.parametrize("deployment", ["index", "managed"], indirect=True)
 def test_a_document_in_the_knowledge_base_of_another_tenant_moves(filled: Deployment) -> None:
     stack = filled.stack
     for source in (stack.source, stack.tenants["zenith"]):
-        source.ingested(s3_document(stack.bucket, ACME, sidecar=True))
+        stack.ingest_into(source, ACME)
     stack.delete_behind_the_back(ACME)
     stack.clock.ahead += 3600
 
