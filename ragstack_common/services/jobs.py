@@ -27,7 +27,7 @@ class JobRequest(BaseModel, extra="forbid", frozen=True):
     kind: JobKind = Field(
         default="reconcile",
         description="reconcile compares bucket, registry and knowledge base, and repairs the differences; full lets the"
-        " knowledge base read the whole bucket",
+        " knowledge base read the whole bucket, or submits every document again if it is a managed one",
     )
 
 
