@@ -15,9 +15,10 @@ import pytest
 import urllib3
 
 from local_bedrock.server import running as running_bedrock
+from ragstack_common.ingestion.requests import identifier_key, s3_document, source_type_of, to_request
 from ragstack_local.connection.connection import Connection, Project
 from ragstack_local.errors import StackError
-from ragstack_local.stack.deployment import BUCKET, LocalKnowledgeBase
+from ragstack_local.stack.deployment import BUCKET, KnowledgeBaseType, LocalKnowledgeBase
 from ragstack_local.stack.local_stack import StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.recovery import DataFolder, list_documents
@@ -90,35 +91,41 @@ def objects(connection: Connection) -> dict[str, str]:
 
 
 @contextmanager
-def knowledge_base(connection: Connection, folder: DataFolder) -> Iterator[Connection]:
+def knowledge_base(
+    connection: Connection, folder: DataFolder, kind: KnowledgeBaseType | None = None
+) -> Iterator[Connection]:
     with running_bedrock(folder.path / "bedrock", s3_endpoint=connection.aws_endpoint) as url:
-        ids = LocalKnowledgeBase.ensure(url)
+        own = LocalKnowledgeBase.ensure(url, kind)
         yield replace(
             connection,
             bedrock_endpoint=url,
-            knowledge_base_id=ids.knowledge_base_id,
-            data_source_id=ids.data_source_id,
+            knowledge_base_id=own.knowledge_base_id,
+            data_source_id=own.data_source_id,
+            vector_store=own.vector_store,
         )
 
 
 def uris(connection: Connection) -> set[str]:
     return {
-        detail["identifier"]["s3"]["uri"]
+        identifier_key(detail["identifier"])
         for ids in connection.data_sources
         for detail in list_documents(connection, ids)
     }
 
 
 def submit(connection: Connection, *keys: str) -> None:
-    documents: list[Any] = [
-        {"content": {"dataSourceType": "S3", "s3": {"s3Location": {"uri": f"s3://{BUCKET}/{key}"}}}} for key in keys
-    ]
+    ours = [s3_document(f"s3://{BUCKET}/{key}", connection.data_source_id) for key in keys]
+    source_type = source_type_of(connection.vector_store)
+    documents: list[Any] = [to_request(each, connection.data_source_id, source_type) for each in ours]
     connection.client("bedrock-agent").ingest_knowledge_base_documents(
         knowledgeBaseId=connection.knowledge_base_id, dataSourceId=connection.data_source_id, documents=documents
     )
 
 
-def test_after_a_kill_all_documents_are_uploaded_again(tmp_path: Path, project: Project) -> None:
+@pytest.mark.parametrize("kind", KnowledgeBaseType)
+def test_after_a_kill_all_documents_are_uploaded_again(
+    tmp_path: Path, project: Project, kind: KnowledgeBaseType
+) -> None:
     folder = DataFolder(tmp_path)
     with folder.opened(), ministack(project, folder) as (connection, child):
         put(connection, *ODD_KEYS)
@@ -128,7 +135,7 @@ def test_after_a_kill_all_documents_are_uploaded_again(tmp_path: Path, project: 
         kill(child)
 
     with folder.opened() as session, ministack(project, folder) as (connection, child):
-        with knowledge_base(connection, folder) as whole:
+        with knowledge_base(connection, folder, kind) as whole:
             submit(whole, "deleted.md", "plain.md")
             empty = objects(whole)
             folder.restore(whole)
