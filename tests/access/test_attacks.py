@@ -24,6 +24,7 @@ from ragstack_common.search.wrappers.cached import CachedRetrievalBackend
 from ragstack_common.services.ask import AskService
 from ragstack_common.services.ask_models import AskRequest
 from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.names import MANAGED, OTHER_STORE, SOURCE_URI_KEY
 from tests.access.world import BUCKET, Document, World, claims_of, deployed, headers_of, stable, user
 from tests.support.aws_service import AwsService, aws_service
 from tests.support.knowledge_base import KNOWLEDGE_BASE, hits, search_of
@@ -255,13 +256,15 @@ class TestBedrockFilters:
     @pytest.mark.parametrize("clauses", range(1, 8))
     @pytest.mark.parametrize("word", ["$and", "$or"])
     @pytest.mark.parametrize("depth", [1, 2, 3])
+    @pytest.mark.parametrize("store", [OTHER_STORE, MANAGED])
     def test_the_scope_is_in_every_request(
-        self, world: World, bedrock: AwsService, clauses: int, word: str, depth: int
+        self, world: World, bedrock: AwsService, clauses: int, word: str, depth: int, store: str
     ) -> None:
-        engine = BedrockEngine(KNOWLEDGE_BASE, client=bedrock.client())
+        engine = BedrockEngine(KNOWLEDGE_BASE, client=bedrock.client(), vector_store=store)
         world.engine.backend = engine
         other = {"$and": "$or", "$or": "$and"}[word]
-        wanted: Any = {word: [{f"k{number}": {"$ne": number}} for number in range(clauses)]}
+        uri = {SOURCE_URI_KEY: {"$nin": ["s3://documents/a.pdf"]}}
+        wanted: Any = {word: [uri, *({f"k{number}": {"$ne": number}} for number in range(1, clauses))]}
         for level in range(1, depth):
             inner = wanted
             wanted = {(other if level % 2 else word): [inner, {f"level{level}": "x"}]}

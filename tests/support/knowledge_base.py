@@ -42,9 +42,9 @@ def hits(*found: Any) -> dict[str, Any]:
 
 
 def search_of(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Read the vector search of a Retrieve request."""
-    search: dict[str, Any] = parameters["retrievalConfiguration"]["vectorSearchConfiguration"]
-    return search
+    """Read the vector search, or the managed search, of a Retrieve request."""
+    (search,) = parameters["retrievalConfiguration"].values()
+    return dict(search)
 
 
 def is_filtered(parameters: dict[str, Any]) -> bool:

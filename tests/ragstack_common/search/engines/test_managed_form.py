@@ -4,10 +4,15 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstack_common.core.errors import ConfigurationError, InvalidFilterError
+from ragstack_common.core.uris import s3_urls
+from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or, evaluate
 from ragstack_common.search import RetrievedChunk, SearchRequest, create_retrieval_backend
 from ragstack_common.search.engines.bedrock import BedrockBackend
+from ragstack_common.search.engines.forms import ManagedForm
 from ragstack_common.settings.names import MANAGED
 from tests.support.aws_service import AwsService
 from tests.support.knowledge_base import DATA_SOURCE, KNOWLEDGE_BASE, hits
@@ -286,3 +291,45 @@ def test_a_stream_asks_for_everything_that_a_service_without_pages_returns(searc
 
     assert asyncio.run(streamed()) == [f"Passage {n}." for n in range(100)]
     assert [search["numberOfResults"] for search in asked(searches)] == [100]
+
+
+DOCUMENTS = ["s3://documents/a b.pdf", "s3://documents/ü.txt", "https://example.com/page"]
+CLAUSES = st.one_of(
+    st.builds(
+        Clause,
+        st.sampled_from([Operator.EQUALS, Operator.NOT_EQUALS]),
+        st.just(SOURCE_URI),
+        st.sampled_from(DOCUMENTS),
+    ),
+    st.builds(
+        Clause,
+        st.sampled_from([Operator.IN, Operator.NOT_IN]),
+        st.just(SOURCE_URI),
+        st.lists(st.sampled_from(DOCUMENTS), min_size=1, max_size=3).map(tuple),
+    ),
+    st.builds(
+        Clause,
+        st.just(Operator.EQUALS),
+        st.sampled_from(["topic", "x-amz-bedrock-kb-data-source-id"]),
+        st.sampled_from(["leave", DATA_SOURCE]),
+    ),
+)
+FILTERS = st.recursive(
+    CLAUSES,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        *(st.builds(kind, st.lists(inner, min_size=2, max_size=3).map(tuple)) for kind in (And, Or)),
+    ),
+    max_leaves=6,
+)
+
+
+@given(filter_=FILTERS, document=st.sampled_from(DOCUMENTS), topic=st.sampled_from(["leave", "food"]))
+def test_a_filter_means_the_same_by_every_name_of_a_document(filter_: Filter, document: str, topic: str) -> None:
+    known = {SOURCE_URI: document, "x-amz-bedrock-kb-data-source-id": DATA_SOURCE, "topic": topic}
+    names = [document, *(s3_urls(document, "eu-west-1") if document.startswith("s3:") else ())]
+
+    sent = ManagedForm(lambda: "eu-west-1").as_indexed(filter_)
+
+    found = {evaluate(sent, {"_source_uri": name, "_data_source_id": DATA_SOURCE, "topic": topic}) for name in names}
+    assert found == {evaluate(filter_, known)}
