@@ -255,14 +255,13 @@ def _check_policy(options: Options) -> None:
 
 
 def _check_search_type(options: Options) -> None:
-    if options.query.search_type != "SEMANTIC":
-        return
-    if options.text_search_language:
+    chosen = options.query.search_type
+    if options.text_search_language and chosen == "SEMANTIC":
         raise OptionError("text_search_language needs searches of words: leave it out, or search_type=SEMANTIC")
-    if options.store == MANAGED:
+    if chosen and options.store == MANAGED:
         raise OptionError(
-            "search_type=SEMANTIC is not possible with a managed knowledge base, which always searches words too: leave"
-            " it out, or use knowledge_base=s3_vectors"
+            f"search_type={chosen} has no meaning for a managed knowledge base, which is always searched by words too:"
+            " leave it out, or use knowledge_base=s3_vectors"
         )
 
 

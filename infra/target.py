@@ -60,7 +60,7 @@ LOCAL_VARIABLES: Final[Mapping[str, str]] = {"SNAPSHOT_DELAY_SECONDS": "1", "STA
 """Settings with another default on the local target."""
 
 MANAGED_REQUESTS_PER_SECOND: Final = 10
-"""Searches that a managed knowledge base takes for long; others take twice as many.
+"""Calls of Retrieve a second that a managed knowledge base sustains; others take twice as many.
 
 Source: Bedrock user guide, kb-managed-quotas: 600 Retrieve requests a minute for each, in bursts of 25 a second.
 """

@@ -18,7 +18,11 @@ from infra.context_values import KnowledgeBaseKind
 from infra.options import OptionError, Options
 from infra.stacks import KnowledgeBaseStack, StorageStack
 from infra.target import KNOWLEDGE_BASE_REGIONS, MANAGED_REGIONS
+from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.telemetry import NO_METRICS
+from ragstack_common.services.search import make_engine
 from ragstack_common.settings.ingestion import IngestionSettings
+from ragstack_common.settings.search import QuerySettings
 from ragstack_local.connection.connection import local_client
 from tests.support.forked_bedrock import forked_bedrock
 
@@ -337,7 +341,8 @@ ADAPTER = "arn:aws:lambda:us-east-2:123456789012:layer:LambdaAdapterLayerArm64:1
             {"target": "local"},
             "target=local needs knowledge_base=existing: the local CloudFormation has no AWS::Bedrock::KnowledgeBase",
         ),
-        ({"search_type": "SEMANTIC"}, "search_type=SEMANTIC is not possible with a managed knowledge base"),
+        ({"search_type": "SEMANTIC"}, "search_type=SEMANTIC has no meaning for a managed knowledge base"),
+        ({"search_type": "HYBRID"}, "search_type=HYBRID has no meaning for a managed knowledge base"),
     ],
 )
 def test_a_choice_without_a_meaning_is_refused_with_what_to_do(context: dict[str, str], message: str) -> None:
@@ -347,9 +352,18 @@ def test_a_choice_without_a_meaning_is_refused_with_what_to_do(context: dict[str
     assert str(refused.value).startswith(message)
 
 
-def test_words_are_searched_in_an_existing_managed_knowledge_base_too() -> None:
-    with pytest.raises(OptionError, match="search_type=SEMANTIC is not possible with a managed knowledge base"):
-        Options.from_context({**EXISTING_MANAGED, "search_type": "SEMANTIC"})
+@pytest.mark.parametrize("chosen", ["HYBRID", "SEMANTIC"])
+def test_what_functions_cannot_create_is_refused_before_the_deployment(
+    synthesize: Callable[..., Assembly], chosen: str
+) -> None:
+    """The engine of a managed knowledge base takes no kind of search."""
+    variables = synthesize(**EXISTING_MANAGED).environment("query")
+
+    with pytest.raises(ConfigurationError):
+        make_engine(QuerySettings.from_env({**variables, "SEARCH_TYPE": chosen}), NO_METRICS)
+    with pytest.raises(OptionError, match=f"search_type={chosen} has no meaning for a managed knowledge base"):
+        Options.from_context({**EXISTING_MANAGED, "search_type": chosen})
+    assert make_engine(QuerySettings.from_env(variables), NO_METRICS)
 
 
 def test_the_choice_has_one_name_in_options() -> None:
