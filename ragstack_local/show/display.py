@@ -32,7 +32,7 @@ from rich.text import Text
 from ragstack_common.core.uris import s3_uri
 from ragstack_common.registry.document_status import DocumentStatus
 from ragstack_common.settings.ingestion import DOLLARS_PER_1000_PAGES, OFF, TEXTRACT
-from ragstack_common.settings.names import DEFAULT_EMBEDDING
+from ragstack_common.settings.names import DEFAULT_EMBEDDING, MANAGED
 from ragstack_local.connection.connection import Connection
 from ragstack_local.connection.following import ENDED, FOUND
 
@@ -201,6 +201,7 @@ def program() -> str:
 
 def print_urls(connection: Connection, data: Path | None = None) -> None:
     """Show the URLs and ids of a stack, and the folder of its documents and index if given."""
+    managed = ", managed" if connection.vector_store == MANAGED else ""
     rows: Sequence[tuple[str, str | Path | None]] = (
         ("Console", connection.console_url),
         ("API", connection.api_url),
@@ -208,7 +209,7 @@ def print_urls(connection: Connection, data: Path | None = None) -> None:
         ("API of people", connection.people_url),
         ("Answers stream", connection.answers_url),
         ("Documents", s3_uri(connection.bucket, "")),
-        ("Knowledge base", f"{connection.knowledge_base_id}, data source {connection.data_source_id}"),
+        ("Knowledge base", f"{connection.knowledge_base_id}, data source {connection.data_source_id}{managed}"),
         ("AWS endpoint", connection.aws_endpoint),
         ("Bedrock endpoint", connection.bedrock_endpoint),
         ("Issuer", connection.oidc_issuer),
