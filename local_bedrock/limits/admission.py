@@ -14,6 +14,7 @@ from local_bedrock.http.errors import InvalidRequest, QuotaExceeded, ServiceErro
 from local_bedrock.limits.quotas import Quotas
 from local_bedrock.store import jobs, resources, submissions
 from local_bedrock.store.database import Database
+from ragstack_common.core.uris import resource_id
 from ragstack_common.settings.names import MANAGED
 
 THROTTLED: Final = {
@@ -187,8 +188,9 @@ class Admission:
             return
         maximum = quotas.query_characters
         if operation == "Retrieve":
+            knowledge_base_id = resource_id(members["knowledgeBaseId"])
             with self._database.read() as view:
-                if resources.find_knowledge_base(view.connection, members["knowledgeBaseId"]).is_managed:
+                if resources.find_knowledge_base(view.connection, knowledge_base_id).is_managed:
                     maximum = quotas.query_characters_of_managed
         if characters > maximum:
             raise InvalidRequest(

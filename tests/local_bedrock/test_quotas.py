@@ -247,6 +247,19 @@ def test_managed_knowledge_bases_have_quotas_of_their_own(tmp_path: Path, s3: An
         assert [each[:2] for each in refusals] == [(402, "ServiceQuotaExceededException")] * 3
 
 
+def test_the_length_of_a_query_of_a_managed_knowledge_base_is_limited(tmp_path: Path) -> None:
+    with limited(tmp_path, "query_characters=10", "query_characters_of_managed=20") as bedrock:
+        base = bedrock.managed_base("asked")
+        arn = bedrock.agent.get_knowledge_base(knowledgeBaseId=base)["knowledgeBase"]["knowledgeBaseArn"]
+
+        for name in (base, arn):
+            bedrock.runtime.retrieve(knowledgeBaseId=name, retrievalQuery={"text": "x" * 20})
+            answer = refused(bedrock.runtime.retrieve, knowledgeBaseId=name, retrievalQuery={"text": "x" * 21})
+
+            assert answer[:2] == (400, "ValidationException")
+            assert "may have 20" in answer[2]
+
+
 def test_the_length_of_a_query_is_limited(tmp_path: Path) -> None:
     with limited(tmp_path, "query_characters=10") as bedrock:
         knowledge_base = bedrock.knowledge_base("asked")
