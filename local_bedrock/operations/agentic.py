@@ -33,6 +33,9 @@ from ragstack_common.embedding import EmbeddingError
 MAX_RETRIEVERS: Final = 5
 """Source: Amazon Bedrock User Guide, AgenticRetrieveStream."""
 
+MIN_ITERATIONS: Final = 2
+"""Source: API reference of Amazon Bedrock, AgenticRetrieveConfiguration. The model of botocore has 0."""
+
 DEFAULT_ITERATIONS: Final = 3
 """AWS publishes no default; its blog recommends three for one knowledge base."""
 
@@ -117,13 +120,15 @@ def _question(context: Context, request: Request) -> _Question:
     if len(given) > MAX_RETRIEVERS:
         raise InvalidRequest(f"The request has {len(given)} retrievers; the maximum is {MAX_RETRIEVERS}")
     retrievers = tuple(_retriever(context, configuration, retriever) for retriever in given)
-    plans = 0 if context.answering.provider.quotes else configuration.get("maxAgentIteration", DEFAULT_ITERATIONS)
+    iterations = configuration.get("maxAgentIteration", DEFAULT_ITERATIONS)
+    if iterations < MIN_ITERATIONS:
+        raise InvalidRequest(f"maxAgentIteration must be at least {MIN_ITERATIONS}")
     return _Question(
         messages[-1][1],
         tuple(ModelMessage(role, text) for role, text in messages[:-1]),
         retrievers,
         request.get("userContext"),
-        plans,
+        0 if context.answering.provider.quotes else iterations,
         request.get("generateResponse", True),
     )
 

@@ -302,8 +302,8 @@ def _found(context: Context, question: str, configuration: Request) -> list[Answ
         is_managed = active_knowledge_base(view.connection, query.knowledge_base_id).is_managed
     if is_managed:
         raise InvalidRequest(
-            "This operation is not supported for MANAGED knowledge bases: use AgenticRetrieveStream, or Retrieve and"
-            " Converse"
+            "This operation is not supported for managed knowledge bases."  # as users report it
+            " Use AgenticRetrieveStream, or Retrieve and Converse."
         )
     found = [result.members for result in search(context, query).results]
     return [{name: members[name] for name in ("content", "location", "metadata")} for members in found]

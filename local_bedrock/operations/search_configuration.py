@@ -68,8 +68,10 @@ def read_configuration(base: StoredKnowledgeBase, given: Mapping[str, Any]) -> S
     """
     if base.search == MANAGED:
         if "vectorSearchConfiguration" in given:
+            # As the service says it; awslabs.bedrock-kb-retrieval-mcp-server reads the name of the right one in it.
             raise InvalidRequest(
-                "vectorSearchConfiguration is not supported for MANAGED knowledge bases: use managedSearchConfiguration"
+                "vectorSearchConfiguration is not supported for managed knowledge bases."
+                " Use managedSearchConfiguration instead."
             )
         return managed_configuration(base, given.get("managedSearchConfiguration", {}))
     if "managedSearchConfiguration" in given:
@@ -106,7 +108,9 @@ def managed_configuration(base: StoredKnowledgeBase, given: Mapping[str, Any]) -
 
 def _managed_reranking(base: StoredKnowledgeBase, given: Mapping[str, Any], number: int) -> Reranking | None:
     has_own_embedding = _embedding_type(base) == "CUSTOM"
-    chosen = given.get("rerankingModelType", "NONE" if has_own_embedding else "MANAGED")
+    by_default = "NONE" if has_own_embedding else "MANAGED"
+    # A rerankingConfiguration alone is that of a model: awslabs.bedrock-kb-retrieval-mcp-server names no type.
+    chosen = given.get("rerankingModelType", "CUSTOM" if "rerankingConfiguration" in given else by_default)
     what = f"A managedSearchConfiguration with the rerankingModelType {chosen}"
     if chosen == "CUSTOM":
         return _by_model(required_member(given, what, "rerankingConfiguration"), number)

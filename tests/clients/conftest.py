@@ -44,11 +44,12 @@ PLANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Zoo:
-    """A knowledge base of animals and plants, created as the command line creates its own."""
+    """A knowledge base of animals and plants, created as the command line creates its own, and a managed one."""
 
     bedrock: Bedrock
     animals: Source
     plants: Source
+    managed: Source
 
     @property
     def url(self) -> str:
@@ -76,10 +77,12 @@ def zoo(_installed: None, tmp_path_factory: pytest.TempPathFactory, s3_url: str)
             bedrock,
             bedrock.custom_source(knowledge_base_id, "animals"),
             bedrock.custom_source(knowledge_base_id, "plants"),
+            bedrock.connector(bedrock.managed_base("managed-zoo"), "CUSTOM"),
         )
         details = [
             *found.animals.ingested(*(text_document(name, *content) for name, content in ANIMALS.items())),
             *found.plants.ingested(*(text_document(name, *content) for name, content in PLANTS.items())),
+            *found.managed.ingested(*(text_document(name, *content) for name, content in ANIMALS.items())),
         ]
         assert {detail["status"] for detail in details} == {"INDEXED"}, details
         yield found

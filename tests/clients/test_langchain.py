@@ -160,6 +160,35 @@ def _product(left: list[float], right: list[float]) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
+def test_it_searches_a_managed_knowledge_base(langchain: Client, zoo: Zoo) -> None:
+    search = {"numberOfResults": 2, "filter": {"equals": {"key": "_data_source_id", "value": zoo.managed.id}}}
+
+    found = langchain.ask(
+        "retrieve",
+        question=FASTEST,
+        knowledge_base_id=zoo.managed.knowledge_base_id,
+        retrieval_config={"managedSearchConfiguration": search},
+    )
+
+    assert names(found)[0] == "cheetah"
+    assert len(found) == 2
+    assert found[0]["source_metadata"]["_source_uri"] == "cheetah"
+
+
+def test_it_retrieves_agentically(langchain: Client, zoo: Zoo) -> None:
+    answer = langchain.ask(
+        "agentic",
+        knowledge_base_id=zoo.managed.knowledge_base_id,
+        query="How many hearts does the octopus have?",
+        generate_response=True,
+    )
+
+    (citation,) = answer["generatedResponse"]["citations"]
+    assert "The octopus has three hearts" in answer["generatedResponse"]["answer"]
+    cited = [answer["results"][each["resultIndex"]] for each in citation["references"]]
+    assert [each["metadata"]["_source_uri"] for each in cited] == ["octopus"]
+
+
 def test_its_store_of_vectors_adds_searches_and_deletes(langchain: Client, zoo: Zoo) -> None:
     boto3_client("s3vectors", zoo.url).create_vector_bucket(vectorBucketName="langchain")
     settings = {

@@ -65,6 +65,32 @@ def test_it_reranks_what_it_found(assistant: Client, zoo: Zoo) -> None:
     assert all(0 <= document["score"] <= 1 for document in found)
 
 
+@pytest.mark.parametrize("more", [{}, {"reranking": True, "reranking_model_name": "COHERE"}])
+def test_it_searches_a_managed_knowledge_base(assistant: Client, zoo: Zoo, more: dict[str, Any]) -> None:
+    base = zoo.managed.knowledge_base_id
+    sources = [zoo.managed.id]
+
+    text = call(
+        assistant, "QueryKnowledgeBases", query=FASTEST, knowledge_base_id=base, data_source_ids=sources, **more
+    )
+
+    found = [json.loads(part) for part in text.split("\n\n")]
+    assert found[0]["location"]["customDocumentLocation"]["id"] == "cheetah"
+
+
+def test_it_retrieves_agentically_with_citations_and_a_trace(assistant: Client, zoo: Zoo) -> None:
+    base = zoo.managed.knowledge_base_id
+    question = "How many hearts does the octopus have?"
+
+    text = call(assistant, "AgenticQueryKnowledgeBases", query=question, knowledge_base_ids=[base], include_trace=True)
+
+    answer = json.loads(text)
+    cited = [answer["results"][number]["text"] for each in answer["citations"] for number in each["resultIndexes"]]
+    assert "The octopus has three hearts" in answer["answer"]
+    assert cited == [ANIMALS["octopus"][0]]
+    assert [(step["step"], step["status"]) for step in answer["trace"]] == [("Retrieval", "SUCCEEDED")]
+
+
 def test_the_assistant_sees_an_unknown_knowledge_base(assistant: Client) -> None:
     answer = assistant.ask(
         "call", tool="QueryKnowledgeBases", arguments={"query": FASTEST, "knowledge_base_id": "UNKNOWN000"}

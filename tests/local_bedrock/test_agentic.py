@@ -156,7 +156,7 @@ def test_a_chunk_that_several_searches_find_is_one_result(planned: Source, model
     assert sorted(sources(found[-1]["result"])) == sorted(FACTS)
 
 
-@pytest.mark.parametrize("iterations", [0, 1, 2])
+@pytest.mark.parametrize("iterations", [2, 3])
 def test_the_request_limits_the_iterations(planned: Source, model: LanguageModel, iterations: int) -> None:
     model.says(replies=[plan(f"search {number}") for number in range(iterations)], pieces=ANSWER)
     model.asked.clear()
@@ -330,6 +330,7 @@ def test_further_results_have_a_token(bedrock: Bedrock) -> None:
             "does not support retrievalInstructionConfiguration",
         ),
         ({"question": " "}, "every message needs a text"),
+        ({"configuration": {"maxAgentIteration": 1}}, "maxAgentIteration must be at least 2"),
         ({"configuration": {"foundationModelType": "CUSTOM"}}, "CUSTOM needs foundationModelConfiguration"),
         ({"configuration": {"foundationModelConfiguration": MODEL}}, "cannot have foundationModelConfiguration"),
         ({"configuration": {"rerankingModelType": "CUSTOM"}}, "CUSTOM needs rerankingConfiguration"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from langchain_aws import BedrockEmbeddings, BedrockRerank, ChatBedrockConverse
-from langchain_aws.retrievers import AmazonKnowledgeBasesRetriever
+from langchain_aws.retrievers import AmazonKnowledgeBasesRetriever, agentic_retrieve
 from langchain_aws.vectorstores.s3_vectors import AmazonS3Vectors
 from langchain_core.documents import Document
 from lines import serve
@@ -60,4 +60,6 @@ def vectors(do: str, settings: dict[str, Any], **arguments: Any) -> Any:
     return getattr(Vectors(**settings), do)(**arguments)
 
 
-serve(retrieve=retrieve, embed=embed, rerank=rerank, chat=chat, stream=stream, vectors=vectors)
+serve(
+    retrieve=retrieve, agentic=agentic_retrieve, embed=embed, rerank=rerank, chat=chat, stream=stream, vectors=vectors
+)
