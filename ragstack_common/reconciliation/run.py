@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from botocore.exceptions import ClientError
+
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.tenants import KnowledgeBaseIds, KnowledgeBases
 from ragstack_common.core.artefacts import is_converted, maker_of
@@ -44,6 +46,9 @@ RESERVE_SECONDS: Final = 45.0
 
 DOCUMENTS_PER_PAGE: Final = 1000
 """Source: bedrock-agent, ListKnowledgeBaseDocuments$maxResults; S3 lists as many objects at once."""
+
+DOCUMENTS_PER_SMALL_PAGE: Final = 100
+"""What the service takes instead, according to third parties: it refuses more by a ValidationException."""
 
 _SEND_ATTEMPTS: Final = 6
 
@@ -268,7 +273,13 @@ def knowledge_base_pages(
         "maxResults": DOCUMENTS_PER_PAGE,
     }
     while True:
-        page = backoff.call(lambda: agent.list_knowledge_base_documents(**request), retry_on=is_retryable)
+        try:
+            page = backoff.call(lambda: agent.list_knowledge_base_documents(**request), retry_on=is_retryable)
+        except ClientError as error:
+            if "maxResults" not in str(error) or request["maxResults"] <= DOCUMENTS_PER_SMALL_PAGE:
+                raise
+            request["maxResults"] = DOCUMENTS_PER_SMALL_PAGE
+            continue
         found = []
         for detail in page["documentDetails"]:
             updated_at = detail["updatedAt"].timestamp() if "updatedAt" in detail else 0.0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from ragstack_common.access.tenants import KnowledgeBaseIds
 from ragstack_common.reconciliation import run
 from ragstack_common.reconciliation.compare import (
     SAMPLES_PER_KIND,
@@ -18,6 +19,7 @@ from ragstack_common.reconciliation.compare import (
 from ragstack_common.reconciliation.run import RESERVE_SECONDS
 from ragstack_common.registry.records import Status
 from tests.ragstack_common.reconciliation.stack import HOUR, Stack
+from tests.support.changed_client import changed_client
 
 KEYS = tuple(f"{number}.txt" for number in range(7))
 
@@ -47,6 +49,30 @@ def test_pages_smaller_than_the_data_give_the_same_report(stack: Stack, small_pa
         "not_searchable": 1,
     }
     assert stack.requested() == ["0.txt", "3.txt", "6.txt", "new.txt"]
+
+
+def test_a_service_that_lists_fewer_documents_at_once_is_asked_for_fewer(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "DOCUMENTS_PER_SMALL_PAGE", 3)
+    stack.indexed(*KEYS)
+    sizes: list[int] = []
+
+    def refuse(method: Any, **parameters: Any) -> Any:
+        sizes.append(parameters["maxResults"])
+        if parameters["maxResults"] > 3:
+            message = "maxResults must be less than or equal to 3"
+            raise ClientError({"Error": {"Code": "ValidationException", "Message": message}}, "List")
+        return method(**parameters)
+
+    agent = changed_client(stack.agent, "list_knowledge_base_documents", refuse)
+    pages = run.knowledge_base_pages(
+        agent, KnowledgeBaseIds(stack.source.knowledge_base_id, stack.source.id), stack.slept.append
+    )
+    found = [document.uri for page in pages for document in page]
+
+    assert sorted(found) == [stack.uri(key) for key in KEYS]
+    assert sizes == [1000, 3, 3, 3]
 
 
 def _running_out(after: int) -> Iterator[float]:
