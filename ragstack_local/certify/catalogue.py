@@ -17,7 +17,7 @@ from ragstack_local.certify.services.retrieval import CHECKS as OF_RETRIEVAL
 from ragstack_local.certify.services.vectors import CHECKS as OF_VECTORS
 from ragstack_local.certify.services.words import CHECKS as OF_WORDS
 
-CHECKS: Final[tuple[Check, ...]] = (
+SERVICES: Final[tuple[Check, ...]] = (
     *OF_VECTORS,
     *OF_WORDS,
     *OF_FILTERS,
@@ -26,8 +26,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     *OF_MANAGED,
     *OF_ACCOUNT,
     *OF_LIMITS,
-    *OF_STACKS,
 )
+
+CHECKS: Final[tuple[Check, ...]] = (*SERVICES, *OF_STACKS)
 
 KINDS: Final[Mapping[str, removal.Remove]] = {**removal.KINDS, **KINDS_OF_STACKS}
 

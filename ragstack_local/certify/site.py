@@ -96,6 +96,7 @@ class Site:
         self._clients: dict[Any, Any] = {}
         self._made: dict[Callable[[Site], Any], Any] = {}
         self._locks: dict[Callable[[Site], Any], threading.Lock] = {}
+        self._numbers: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._of_thread = threading.local()
 
@@ -123,6 +124,12 @@ class Site:
         """Return a name of the run for a resource: ``ragstack-certify-TOKEN-PART``."""
         return "-".join(filter(None, (PREFIX, self.token, part)))
 
+    def unused(self, part: str) -> str:
+        """Return a part of a name that no other call has returned: a check may run more than once."""
+        with self._lock:
+            self._numbers[part] += 1
+            return f"{part}-{self._numbers[part]}"
+
     def client(
         self, service: str, *, region: str | None = None, validates: bool = True, attempts: int = ATTEMPTS
     ) -> Any:
@@ -148,7 +155,7 @@ class Site:
                 made = self._session.client(
                     service, region or self.region, endpoint_url=self.place.endpoint(service), config=config
                 )
-                made.meta.events.register(f"before-call.{service}", self._before_call)
+                made.meta.events.register("before-call", self._before_call)
                 self._clients[key] = made
             return self._clients[key]
 

@@ -370,7 +370,7 @@ def _creates(site: Site, part: str, model: str, **embedding: Any) -> Json:
 def _nova(site: Site) -> Json:
     configuration = {"bedrockEmbeddingModelConfiguration": {"dimensions": 1024}}
     model = "amazon.nova-2-multimodal-embeddings-v1:0"
-    return _creates(site, "nova", model, embeddingModelConfiguration=configuration)
+    return _creates(site, site.unused("nova"), model, embeddingModelConfiguration=configuration)
 
 
 @ON.check(
@@ -382,7 +382,7 @@ def _nova(site: Site) -> Json:
     held_in="local_bedrock.operations.resources",
 )
 def _cohere(site: Site) -> Json:
-    return _creates(site, "cohere", "cohere.embed-multilingual-v3")
+    return _creates(site, site.unused("cohere"), "cohere.embed-multilingual-v3")
 
 
 CHECKS: Final = tuple(ON.checks)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.core.uris import s3_urls
 from ragstack_common.ingestion.requests import CUSTOM
 from ragstack_common.settings.names import MANAGED_DATA_SOURCE_KEY, MANAGED_SOURCE_URI_KEY, SOURCE_URI_KEY
 from ragstack_local.certify import documents, fixtures
@@ -131,10 +132,6 @@ def _of_connector(site: Site) -> Mapping[str, Json]:
     return next(
         each for each in find(site, documents.CONNECTOR_WORD) if documents.CONNECTOR_KEY in str(each["location"])
     )
-
-
-def _https_uri(site: Site, key: str) -> str:
-    return f"https://{fixtures.bucket_name(site, CUSTOM)}.s3.{site.region}.amazonaws.com/{key}"
 
 
 @ON.check(
@@ -296,17 +293,16 @@ def _place_of_custom(site: Site) -> Json:
 
 @ON.check(
     "place_of_s3",
-    "A document of the connector S3 has an https URL as location and as _source_uri",
-    Source.GUESS,
-    {"type": "S3", "location": "the https URL", "_source_uri": "the https URL"},
+    "A document of the connector S3 has an https URL without the Region as location and as _source_uri",
+    Source.THIRD_PARTY,
+    {"type": "S3", "location": "https without the Region", "_source_uri": "https without the Region"},
     held_in=RESULTS,
 )
 def _place_of_s3(site: Site) -> Json:
     found = _of_connector(site)
-    forms = {
-        _https_uri(site, documents.CONNECTOR_KEY): "the https URL",
-        fixtures.document_uri(site, documents.CONNECTOR_KEY, CUSTOM): "the s3 URI",
-    }
+    uri = fixtures.document_uri(site, documents.CONNECTOR_KEY, CUSTOM)
+    with_region, without = s3_urls(uri, site.region)
+    forms = {with_region: "https with the Region", without: "https without the Region", uri: "the s3 URI"}
     location = found["location"]
     return {
         "type": location["type"],

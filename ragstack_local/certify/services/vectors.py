@@ -92,7 +92,7 @@ def _put_is_consistent(site: Site) -> Json:
     held_in="local_bedrock.search.vector_query",
 )
 def _distance(site: Site) -> Json:
-    index = create_index(site, "angles", 2)
+    index = create_index(site, site.unused("angles"), 2)
     client = site.client("s3vectors")
     vectors = [vector(str(angle), math.cos(angle), math.sin(angle)) for angle in reversed(ANGLES)]
     client.put_vectors(**index, vectors=vectors)

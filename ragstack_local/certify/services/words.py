@@ -197,7 +197,7 @@ def _characters(site: Site) -> Json:
     held_in=BUCKETS,
 )
 def _update(site: Site) -> Json:
-    index, client = create_index(site, "updated", 2), site.client("s3vectors")
+    index, client = create_index(site, site.unused("updated"), 2), site.client("s3vectors")
     client.put_vectors(**index, vectors=[vector("a", 1, 0, text="anchor")])
     client.update_metadata_configuration(**index, add={"textSearchConfigurations": [{"metadataKey": "text"}]})
     seen = wait_for_words(site, index)
@@ -215,7 +215,7 @@ def _update(site: Site) -> Json:
     held_in="local_bedrock.operations.vectors",
 )
 def _building(site: Site) -> Json:
-    index, client = create_index(site, "building", 2), site.client("s3vectors")
+    index, client = create_index(site, site.unused("building"), 2), site.client("s3vectors")
     some = [vector(str(number), 1, number, text=f"anchor {number}") for number in range(500)]
     for start in range(4):
         client.put_vectors(**index, vectors=[{**each, "key": f"{start}-{each['key']}"} for each in some])
