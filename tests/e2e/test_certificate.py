@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,10 +56,10 @@ def place_of(connection: Connection) -> Place:
     return Place("us-east-1", endpoints=endpoints)
 
 
-def new_site(stack: LocalStack, folder: Path, token: str) -> Site:
+def new_site(stack: LocalStack, folder: Path, token: str, clock: Callable[[], float] = time.monotonic) -> Site:
     connection, place = stack.connection, place_of(stack.connection)
     journal = Journal.begin(folder, token, place.fields)
-    return Site(local_session(), place, token, journal, connection=connection, seconds=10**6)
+    return Site(local_session(), place, token, journal, connection=connection, seconds=10**6, clock=clock)
 
 
 def clean(site: Site) -> None:
@@ -308,8 +309,8 @@ FAULTS: Mapping[str, Fault] = {
 }
 """A fact that changes underneath, by the name of the check that must notice it."""
 
-LATE = "documents.findable"
-"""Has a test of its own, because its figures are measured while the documents are uploaded."""
+LATE = ("documents.indexed", "documents.findable")
+"""They have tests of their own, because their figures are measured while the documents are uploaded."""
 
 
 @pytest.fixture
@@ -319,7 +320,7 @@ def underneath(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Undernea
     getattr(made, "undo", lambda: None)()
 
 
-@pytest.mark.parametrize("name", [check.name for check in HERE if check.name != LATE])
+@pytest.mark.parametrize("name", [check.name for check in HERE if check.name not in LATE])
 def test_a_check_matches_until_a_fact_changes(site: Site, underneath: Underneath, name: str) -> None:
     check = BY_NAME[name]
 
@@ -332,31 +333,37 @@ def test_a_check_matches_until_a_fact_changes(site: Site, underneath: Underneath
     assert "KeyError" not in str(after.observed)
 
 
-def test_documents_are_found_by_the_first_search(site: Site) -> None:
-    outcome = run_check(site, BY_NAME[LATE])
+@pytest.mark.parametrize("name", LATE)
+def test_documents_are_indexed_soon_and_found_at_once(site: Site, name: str) -> None:
+    outcome = run_check(site, BY_NAME[name])
 
-    assert (outcome.observed, outcome.reason) == (BY_NAME[LATE].expected, "")
+    assert (outcome.observed, outcome.reason) == (BY_NAME[name].expected, "")
 
 
-def test_documents_that_searches_find_late_are_noticed(
+def test_documents_that_are_indexed_and_found_late_are_noticed(
     stack: LocalStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = new_site(stack, tmp_path, "bbbbbbbbbb")
+    waited = [0.0]
+    made = new_site(stack, tmp_path, "bbbbbbbbbb", lambda: time.monotonic() + waited[0])
     monkeypatch.setattr(samples, "SAMPLES", (samples.ASCII,))
     send, searches = calls.send, itertools.count()
 
     def late(method: str, url: str, *rest: Any, **more: Any) -> Answer:
         answer = send(method, url, *rest, **more)
+        if re.search(DOCUMENT, url):
+            waited[0] = 2 * samples.INDEXED_SECONDS
         is_early = re.search(SEARCH, url) and next(searches) < 2
         return with_json(member("results", value=[]))(answer) if is_early else answer
 
     monkeypatch.setattr(calls, "send", late)
     try:
-        outcome = run_check(made, replace(BY_NAME[LATE], expected={samples.ASCII.name: samples.AT_ONCE}))
+        outcomes = [run_check(made, BY_NAME[name]) for name in LATE]
     finally:
         clean(made)
 
-    assert (outcome.verdict, outcome.observed) == (Verdict.DIFFERS, {samples.ASCII.name: samples.LATER})
+    assert [outcome.verdict for outcome in outcomes] == [Verdict.DIFFERS] * 2
+    name = samples.ASCII.name
+    assert [outcome.observed for outcome in outcomes] == [{name: samples.LATE}, {name: samples.LATER}]
 
 
 def test_a_run_removes_its_documents_and_no_others(stack: LocalStack, tmp_path: Path) -> None:
@@ -408,4 +415,4 @@ def own_keys(stack: LocalStack) -> set[str]:
 
 
 def test_each_check_has_a_fault() -> None:
-    assert {*FAULTS, LATE} == {check.name for check in HERE}
+    assert {*FAULTS, *LATE} == {check.name for check in HERE}

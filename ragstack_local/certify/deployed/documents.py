@@ -18,6 +18,7 @@ from ragstack_local.certify.deployed.samples import (
     PAGES,
     PASSING,
     SAMPLES,
+    SOON,
     UTF8,
     Sample,
     permitted,
@@ -162,6 +163,16 @@ def _page(site: Site) -> Json:
     sample(site, PAGES)
     found = results(deployment.of(site), PAGES.question, PAGES)
     return {"page": next((each["page"] for each in found if PAGES.word in each["content"]), None)}
+
+
+@DOCUMENTS.check(
+    "indexed",
+    "A small document is indexed within five minutes of its upload",
+    Source.THIRD_PARTY,
+    {each.name: SOON for each in SAMPLES},
+)
+def _indexed(site: Site) -> Json:
+    return {name: made.indexed for name, made in site.shared(samples).items()}
 
 
 @DOCUMENTS.check(
