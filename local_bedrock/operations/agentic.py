@@ -135,10 +135,8 @@ def _question(context: Context, request: Request) -> _Question:
 
 def _check_model(configuration: Request) -> None:
     chosen = configuration.get("foundationModelType", "MANAGED")
-    what, name = (
-        f"An agenticRetrieveConfiguration with the foundationModelType {chosen}",
-        "foundationModelConfiguration",
-    )
+    what = f"An agenticRetrieveConfiguration with the foundationModelType {chosen}"
+    name = "foundationModelConfiguration"
     if chosen == "MANAGED":
         if name in configuration:
             raise InvalidRequest(f"{what} cannot have {name}")
@@ -286,7 +284,7 @@ def _planned(context: Context, question: _Question, found: _Found) -> tuple[list
         passages="\n\n".join(passages) or "Nothing.",
         maximum=MAX_SEARCHES,
     )
-    request = ModelRequest((*question.history, ModelMessage.user(question.text)), prompt, temperature=0.0)
+    request = ModelRequest((*question.history, ModelMessage.user(question.text)), prompt)
     pieces = context.answering.pieces(request, DependencyFailed)
     reply = "".join(piece.text for piece in pieces if isinstance(piece, ModelText))
     try:
@@ -301,7 +299,7 @@ def _planned(context: Context, question: _Question, found: _Found) -> tuple[list
 
 class _PlannedSearch(BaseModel):
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-    knowledge_base: Annotated[int, Field(ge=1)] = 1
+    knowledge_base: Annotated[int, Field(ge=1)] | None = None
 
 
 class _Plan(BaseModel):
@@ -309,16 +307,20 @@ class _Plan(BaseModel):
 
 
 def _parse_plan(reply: str, retrievers: int) -> list[_Search]:
-    """Read the searches in a model's reply, with or without text around the JSON.
+    """Read the searches in a model's reply, with or without text around the JSON; one without a number is everywhere.
 
     Raises:
         ValueError: It has no plan, or one for other knowledge bases.
     """
     document, _ = json.JSONDecoder().raw_decode(reply, max(reply.find("{"), 0))
     planned = _Plan.model_validate(document).searches
-    if any(each.knowledge_base > retrievers for each in planned):
+    if any((each.knowledge_base or 1) > retrievers for each in planned):
         raise ValueError(f"there are only {retrievers} knowledge bases")
-    return [_Search(each.query, (each.knowledge_base - 1,)) for each in planned]
+    everywhere = tuple(range(retrievers))
+    return [
+        _Search(each.query, everywhere if each.knowledge_base is None else (each.knowledge_base - 1,))
+        for each in planned
+    ]
 
 
 def _answer_request(context: Context, question: _Question, results: Sequence[Answer]) -> ModelRequest:

@@ -107,7 +107,7 @@ def managed_configuration(base: StoredKnowledgeBase, given: Mapping[str, Any]) -
 
 
 def _managed_reranking(base: StoredKnowledgeBase, given: Mapping[str, Any], number: int) -> Reranking | None:
-    has_own_embedding = _embedding_type(base) == "CUSTOM"
+    has_own_embedding = bool(base.embedding_model)
     by_default = "NONE" if has_own_embedding else "MANAGED"
     # A rerankingConfiguration alone is that of a model: awslabs.bedrock-kb-retrieval-mcp-server names no type.
     chosen = given.get("rerankingModelType", "CUSTOM" if "rerankingConfiguration" in given else by_default)
@@ -124,11 +124,6 @@ def _managed_reranking(base: StoredKnowledgeBase, given: Mapping[str, Any], numb
             " rerankingModelType to CUSTOM or NONE"
         )
     return Reranking(MANAGED_CANDIDATES, MANAGED_CANDIDATES, uses_vectors=True)
-
-
-def _embedding_type(base: StoredKnowledgeBase) -> str:
-    configuration = base.request["knowledgeBaseConfiguration"].get("managedKnowledgeBaseConfiguration", {})
-    return str(configuration.get("embeddingModelType", "MANAGED"))
 
 
 def _hybrid(base: StoredKnowledgeBase, chosen: str | None) -> bool:

@@ -23,6 +23,7 @@ from local_bedrock.store.database import Database
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.resources import DataSource, StoredKnowledgeBase
 from ragstack_common.embedding.hashed import HashedEmbedding
+from ragstack_common.settings.names import MANAGED
 from tests.local_bedrock.support import Clock
 from tests.support.soak import examples
 
@@ -35,7 +36,8 @@ Answer = dict[str, Any]
 class Library:
     """A knowledge base without a server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: str = "OPENSEARCH_SERVERLESS") -> None:
+        self.store = store
         self.database = Database(folder)
         self.clock = Clock()
         rest: Any = None
@@ -52,8 +54,9 @@ class Library:
             rest,
         )
         with self.database.write() as change:
+            request: Answer = {"knowledgeBaseConfiguration": {"managedKnowledgeBaseConfiguration": {}}}
             resources.add_knowledge_base(
-                change, StoredKnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "hashed", 64, {}, 0.0, 0.0)
+                change, StoredKnowledgeBase(BASE, "kb", "ACTIVE", store, "hashed", 64, request, 0.0, 0.0)
             )
             resources.add_data_source(change, DataSource(SOURCE, BASE, "source", "AVAILABLE", {}, 0.0, 0.0))
 
@@ -62,7 +65,7 @@ class Library:
         chunks = [IndexedChunk(text, name, None, at % parents if parents else None) for at, text in enumerate(texts)]
         whole = [ParentChunk(f"{name} {at}", None) for at in range(parents)]
         vectors = EMBEDDING.embed(texts).astype(np.float16)
-        prepared = Prepared(chunks, EMBEDDING.name, vectors, attributes, parents=whole)
+        prepared = Prepared(chunks, EMBEDDING.name, vectors, {**attributes, "_source_uri": name}, parents=whole)
         with self.database.write() as change:
             document = replace(RECORD, name=name)
             submissions.submit(change, document, submissions.INGEST, now=0.0, request={})
@@ -77,12 +80,13 @@ class Library:
 
     def retrieve(self, size: int, token: str | None = None, **configuration: Any) -> Answer:
         configuration["numberOfResults"] = size
+        member = "managedSearchConfiguration" if self.store == MANAGED else "vectorSearchConfiguration"
         return retrieve(
             self.context,
             {
                 "knowledgeBaseId": BASE,
                 "retrievalQuery": {"text": "heron bird"},
-                "retrievalConfiguration": {"vectorSearchConfiguration": configuration},
+                "retrievalConfiguration": {member: configuration},
                 **({"nextToken": token} if token else {}),
             },
         )
@@ -108,17 +112,25 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["add", "replace", "delete"]), st.i
     first=st.lists(TEXTS, min_size=2, max_size=12),
     between=st.lists(CHANGES, min_size=1, max_size=8),
     size=st.integers(1, 6),
-    mode=st.sampled_from(["HYBRID", "SEMANTIC"]),
+    kind_of_search=st.sampled_from(
+        [
+            ("OPENSEARCH_SERVERLESS", {"overrideSearchType": "HYBRID"}),
+            ("OPENSEARCH_SERVERLESS", {"overrideSearchType": "SEMANTIC"}),
+            (MANAGED, {}),
+            (MANAGED, {"rerankingModelType": "NONE"}),
+        ]
+    ),
     least=st.integers(0, 4),
 )
 def test_pages_follow_the_first_ranking_without_changed_documents(
-    first: list[list[str]], between: list[Any], size: int, mode: str, least: int
+    first: list[list[str]], between: list[Any], size: int, kind_of_search: tuple[str, Answer], least: int
 ) -> None:
-    configuration: dict[str, Any] = {"overrideSearchType": mode}
+    store, chosen = kind_of_search
+    configuration = dict(chosen)
     if least:
         configuration["filter"] = {"greaterThanOrEquals": {"key": "n", "value": least}}
     with TemporaryDirectory() as folder:
-        library = Library(Path(folder))
+        library = Library(Path(folder), store)
         for number, texts in enumerate(first):
             library.put(str(number), *texts, n=number)
         names, changed = list(map(str, range(len(first)))), set()
