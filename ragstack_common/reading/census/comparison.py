@@ -195,8 +195,8 @@ class Comparison:
 
     @property
     def first_text(self) -> str:
-        """The beginning of the file's text; empty if it has none."""
-        return " ".join(self._texts(self._windows[0])) if self._windows else ""
+        """The beginning of the file's text in one line; empty if it has none."""
+        return " ".join(" ".join(self._texts(self._windows[0])).split()) if self._windows else ""
 
     def add(self, chunks: Iterable[str]) -> bool:
         """Add the chunks of the last lookup; returns whether one was new."""

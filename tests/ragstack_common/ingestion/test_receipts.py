@@ -238,6 +238,15 @@ def test_missing_text_is_looked_for_again_until_the_index_had_its_time(comparing
     assert comparing.record().status is Status.INDEXED
 
 
+def test_a_query_has_the_text_behind_any_number_of_blanks(comparing: Comparing) -> None:
+    """Third parties report that Retrieve refuses a query of blanks."""
+    comparing.answer("Tea at four.")
+
+    comparing.process(comparing.indexed(b" " * 2000 + b"Tea at four.", key="tea.txt"))
+
+    assert [asked["retrievalQuery"]["text"] for asked in comparing.runtime.asked("Retrieve")] == ["Tea at four."]
+
+
 def test_small_documents_are_looked_up_together(comparing: Comparing) -> None:
     """Only one of which something is missing is looked up again by itself."""
     texts = {f"{number}.md": f"Rule {number}: leave has {number * 7 + 3} days." for number in range(10)}
