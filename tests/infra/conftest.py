@@ -327,6 +327,12 @@ def edge(synthesize: Callable[..., Assembly]) -> Assembly:
 
 
 @pytest.fixture(scope="session")
+def managed(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The stacks with a managed knowledge base."""
+    return synthesize(knowledge_base="managed")
+
+
+@pytest.fixture(scope="session")
 def existing(synthesize: Callable[..., Assembly]) -> Assembly:
     """The stacks around a knowledge base that exists."""
     return synthesize(**EXISTING)

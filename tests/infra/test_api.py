@@ -101,8 +101,10 @@ def test_questions_have_a_lower_limit_than_searches(synthesize: Any, chosen: dic
     assert limits == {("POST", path): (rate, 2 * rate) for path in paths}
 
 
-def test_the_outputs_have_the_names_that_the_command_line_reads(aws: Any, existing: Any, local: Any) -> None:
-    for assembly in (aws, existing, local):
+def test_the_outputs_have_the_names_that_the_command_line_reads(
+    aws: Any, managed: Any, existing: Any, local: Any
+) -> None:
+    for assembly in (aws, managed, existing, local):
         outputs = {
             name
             for template in assembly.templates.values()

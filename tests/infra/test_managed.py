@@ -39,11 +39,6 @@ RETRIEVE_BURST_PER_SECOND = 25
 """Source: Bedrock user guide, kb-managed-quotas."""
 
 
-@pytest.fixture(scope="module")
-def managed(synthesize: Callable[..., Assembly]) -> Assembly:
-    return synthesize(**MANAGED)
-
-
 def service_role(stacks: Assembly) -> str:
     (role,) = [name for name in stacks.resources("AWS::IAM::Role") if "ServiceRole" in name]
     return role
@@ -371,4 +366,5 @@ def test_the_choice_has_one_name_in_options() -> None:
 
     assert (options.knowledge_base, options.store) == (KnowledgeBaseKind.MANAGED, "MANAGED")
     assert (Options().store, Options.from_context(EXISTING).store) == ("S3_VECTORS", "OTHER")
-    assert Options.from_context({**EXISTING, "vector_store": "managed"}).store == "MANAGED"
+    lower_case = Options.from_context({**EXISTING, "vector_store": "managed"})
+    assert (lower_case.store, lower_case.api_requests_per_second) == ("MANAGED", 10)
