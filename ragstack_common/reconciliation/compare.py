@@ -201,19 +201,19 @@ class Comparison:
         quiet_since: float | None = None,
         policy: AccessPolicy | None = None,
         *,
-        again: bool = False,
+        reads_again: bool = False,
     ) -> None:
         """Begin a comparison; raises ConfigurationError if settings and access file have different tenants.
 
-        Events have waited for the end of a synchronisation *quiet_since* a time, if there was one. With *again*, every
-        document is read again.
+        Events have waited for the end of a synchronisation *quiet_since* a time, if there was one. With
+        *reads_again*, every document is read again.
         """
         self.elsewhere = 0
         self.out_of_reach = Tally()
         self._known: dict[str, _Known] = {}
         self._settings = settings
         self._policy = policy
-        self._again = again
+        self._reads_again = reads_again
         self._knowledge_bases = KnowledgeBases.of(settings, policy)
         self._started_at = started_at
         self._settled_before = (quiet_since or started_at) - settings.settle_seconds
@@ -332,8 +332,10 @@ class Comparison:
     def _was_read_before(self, record: DocumentRecord) -> bool:
         """Whether this version with its settings may read more of a document, or has not compared it with its file."""
         observed, receipt = record.observed, record.receipt
-        if record.status is Status.DELETED or self._again:
-            return record.status is not Status.DELETED
+        if record.status is Status.DELETED:
+            return False
+        if self._reads_again:
+            return True
         recognition = self._settings.recognition
         if observed.conversion is not None and observed.conversion.recognition not in (None, recognition):
             return True

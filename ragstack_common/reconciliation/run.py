@@ -74,17 +74,17 @@ class Reconciliation:
     sleep: Callable[[float], None] = time.sleep
 
     def run(
-        self, seconds_left: Callable[[], float], quiet_since: float | None = None, *, again: bool = False
+        self, seconds_left: Callable[[], float], quiet_since: float | None = None, *, reads_again: bool = False
     ) -> tuple[dict[str, Any], str | None]:
         """Compare everything, or as much as there is time for; returns the report, and why it is incomplete.
 
         Events have waited *quiet_since* the start of a synchronisation that has just ended, if there was one. With
-        *again*, every document is read again.
+        *reads_again*, every document is read again.
 
         Raises:
             DeliveryError, RegistryError: The queue or the registry answered only in part.
         """
-        run = _Run(self, seconds_left, self.clock(), quiet_since, again)
+        run = _Run(self, seconds_left, self.clock(), quiet_since, reads_again)
         reason = None
         try:
             run.compare()
@@ -111,7 +111,7 @@ class _Run:
     seconds_left: Callable[[], float]
     started_at: float
     quiet_since: float | None = None
-    again: bool = False
+    reads_again: bool = False
     stage: str = "nothing was done yet"
     read: dict[str, int] = field(default_factory=lambda: {"registry": 0, "bucket": 0, "knowledge_base": 0})
     catalogue: dict[str, Any] = field(default_factory=lambda: {"differences": 0, "reason": "It was not compared"})
@@ -122,7 +122,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.comparison = Comparison(
-            self.of.settings, self.started_at, self.quiet_since, self.of.policy, again=self.again
+            self.of.settings, self.started_at, self.quiet_since, self.of.policy, reads_again=self.reads_again
         )
 
     def compare(self) -> None:

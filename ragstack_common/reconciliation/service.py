@@ -218,7 +218,7 @@ class ReconcileService:
             )
             return
         quiet_since = job.started_at if is_synchronised else None
-        report, reason = self.reconciliation.run(seconds_left, quiet_since, again=reads_again)
+        report, reason = self.reconciliation.run(seconds_left, quiet_since, reads_again=reads_again)
         after = replace(job, report={**job.report, **report})
         if failure := job.report.get(REPORT, {}).get("failure"):
             self._end(job, "FAILED", failure, after)
