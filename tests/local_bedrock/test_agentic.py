@@ -1,6 +1,7 @@
 """AgenticRetrieveStream, with a programmed model and without one."""
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from local_bedrock.operations.agentic import MAX_RETRIEVERS, MAX_SEARCHES, PAGE
 from local_bedrock.operations.generate import UNABLE
 from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, Source, refusal
-from tests.support.language_model import LanguageModel
+from tests.support.language_model import WAITING_SECONDS, LanguageModel
 
 FACTS = {
     "heron": "The heron eats fish. It stands in shallow water.",
@@ -271,6 +272,18 @@ def test_a_failure_of_the_model_is_a_member_of_the_stream(planned: Source, model
 
     assert [next(iter(event)) for event in received] == ["traceEvent"]
     assert caught.value.response["Error"]["Code"] == "dependencyFailedException"
+
+
+def test_a_disconnect_ends_the_planning(planned: Source, model: LanguageModel) -> None:
+    model.says(thinking=threading.Event())
+    model.abandoned.clear()
+
+    stream = planned.bedrock.runtime.agentic_retrieve_stream(**request(planned.knowledge_base_id))["stream"]
+    first = next(iter(stream))
+    stream.close()
+
+    assert "traceEvent" in first
+    assert model.abandoned.wait(WAITING_SECONDS)
 
 
 def test_filters_and_users_restrict_every_search(forwarding: Bedrock, model: LanguageModel) -> None:

@@ -41,10 +41,11 @@ def content(source: Source, document: str, **more: Any) -> dict[str, Any]:
     return dict(source.bedrock.runtime.get_document_content(**source.ids, documentId=document, **more))
 
 
-def downloaded(url: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+def downloaded(url: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
     """Fetch a URL without credentials."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=named, method=method), timeout=30) as answer:
             return answer.status, {name.lower(): value for name, value in answer.headers.items()}, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, {name.lower(): value for name, value in error.headers.items()}, error.read()
@@ -111,6 +112,13 @@ def test_every_url_is_different_and_says_nothing_of_the_document(source: Source)
     assert len(urls) == 3
     assert not any("heron" in url or source.id in url for url in urls)
     assert downloaded(f"{source.bedrock.url}/_ragstack/documents/guessed")[0] == 403
+
+
+def test_a_url_works_in_the_address_bar_and_not_in_a_web_page(source: Source) -> None:
+    url = content(source, "birds/heron")["presignedUrl"]
+
+    assert downloaded(url, sec_fetch_site="none")[0] == 200
+    assert downloaded(url, sec_fetch_site="cross-site")[0] == 403
 
 
 @pytest.fixture
