@@ -202,16 +202,15 @@ def test_a_vector_bucket_is_made_filled_and_searched(zoo: Zoo) -> None:
     s3_vectors("delete-vector-bucket", vector_bucket_name="command-line")
 
 
-def test_it_gets_the_content_and_the_access_list_of_a_managed_document(zoo: Zoo) -> None:
-    document = {
-        "knowledge_base_id": zoo.managed.knowledge_base_id,
-        "data_source_id": zoo.managed.id,
-        "document_id": "octopus",
-    }
-
-    content = aws(zoo.url, "bedrock-agent-runtime", "get-document-content", **document)
-    access = aws(zoo.url, "bedrock-agent-runtime", "get-ingested-document-acl", **document)
+def test_it_gets_the_content_of_a_managed_document(zoo: Zoo) -> None:
+    content = aws(
+        zoo.url,
+        "bedrock-agent-runtime",
+        "get-document-content",
+        knowledge_base_id=zoo.managed.knowledge_base_id,
+        data_source_id=zoo.managed.id,
+        document_id="octopus",
+    )
 
     with urllib.request.urlopen(content["presignedUrl"], timeout=30) as answer:
         assert answer.read().decode() == ANIMALS["octopus"][0]
-    assert access == {"documentAcl": {}}
