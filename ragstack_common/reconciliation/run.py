@@ -280,11 +280,15 @@ def knowledge_base_pages(
                 raise
             request["maxResults"] = DOCUMENTS_PER_SMALL_PAGE
             continue
-        found = []
-        for detail in page["documentDetails"]:
-            updated_at = detail["updatedAt"].timestamp() if "updatedAt" in detail else 0.0
-            found.append(IndexedDocument(identifier_key(detail["identifier"]), detail["status"], updated_at))
-        yield found
+        yield [
+            IndexedDocument(
+                identifier_key(detail["identifier"]),
+                detail["status"],
+                detail["updatedAt"].timestamp() if "updatedAt" in detail else 0.0,
+            )
+            for detail in page["documentDetails"]
+            if detail["status"] != "NOT_FOUND"  # third parties saw deleted documents listed
+        ]
         if not (token := page.get("nextToken")):
             return
         request["nextToken"] = token

@@ -3,6 +3,8 @@
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from ragstack_common.reconciliation.compare import (
 )
 from ragstack_common.reconciliation.run import RESERVE_SECONDS
 from ragstack_common.registry.records import Status
-from tests.ragstack_common.reconciliation.stack import HOUR, Stack
+from tests.ragstack_common.reconciliation.stack import HOUR, LONG, Stack
 from tests.support.changed_client import changed_client
 
 KEYS = tuple(f"{number}.txt" for number in range(7))
@@ -49,6 +51,28 @@ def test_pages_smaller_than_the_data_give_the_same_report(stack: Stack, small_pa
         "not_searchable": 1,
     }
     assert stack.requested() == ["0.txt", "3.txt", "6.txt", "new.txt"]
+
+
+def test_deleted_documents_that_the_service_still_lists_are_no_difference(stack: Stack) -> None:
+    stack.indexed("a.txt", "deleted.txt")
+    stack.remove("deleted.txt")
+    stack.request_check("deleted.txt")
+    stack.rest()
+    stack.clock.ahead += HOUR
+    updated_at = datetime.fromtimestamp(0, UTC)
+    names = ("deleted.txt", "forgotten.txt")
+    deleted = [{"identifier": stack.identifier(key), "status": "NOT_FOUND", "updatedAt": updated_at} for key in names]
+
+    def add(method: Any, **parameters: Any) -> Any:
+        page = method(**parameters)
+        return {**page, "documentDetails": [*page["documentDetails"], *deleted]}
+
+    reconciliation = stack.service().reconciliation
+    agent = changed_client(stack.agent, "list_knowledge_base_documents", add)
+    report, _ = replace(reconciliation, agent=agent).run(lambda: LONG)
+
+    assert report["differences"] == {}
+    assert report["compared"]["knowledge_base"] == 1
 
 
 def test_a_service_that_lists_fewer_documents_at_once_is_asked_for_fewer(
