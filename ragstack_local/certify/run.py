@@ -13,6 +13,7 @@ from botocore.config import Config
 from ragstack_common import __version__
 from ragstack_local.certify.catalogue import KINDS
 from ragstack_local.certify.check import Check, Outcome
+from ragstack_local.certify.costs import cost_of
 from ragstack_local.certify.journal import Journal, Resource, dead_journals
 from ragstack_local.certify.removal import Clients, remove_all
 from ragstack_local.certify.report import Report
@@ -69,7 +70,7 @@ def certify(
         versions={"RAGStack": __version__, "boto3": version("boto3"), "botocore": version("botocore")},
         outcomes=outcomes,
         calls=site.calls,
-        costs={},
+        costs=cost_of(site.calls) if place.is_aws else {},
     )
     return report, left, site.stopping.is_set()
 

@@ -72,8 +72,8 @@ def certify(
         display.console.print(f"Removed {display.counted(count, 'resource')} of earlier runs")
         _fail_for(left)
         return
-    if place.is_aws and not yes:
-        confirm("Create these resources?")
+    if place.is_aws:
+        _prepare(session, place, asks=not yes)
     with raised_interrupts():
         report, left, is_interrupted = run.certify(
             session, place, checks, journals, connection=connection, show=_show, cleaning=_show_removal
@@ -120,6 +120,33 @@ def _account() -> "tuple[Any, Place]":
     except (NoCredentialsError, NoRegionError) as error:
         raise StackError(f"--aws needs AWS credentials and a region: {error}") from None
     return session, Place(str(session.region_name), account)
+
+
+def _prepare(session: Any, place: "Place", *, asks: bool) -> None:
+    """Check the rights of the caller, and ask before resources are created.
+
+    Raises:
+        StackError: The caller lacks rights.
+    """
+    from ragstack_local.certify.costs import EXPECTED  # noqa: PLC0415 - help does without
+    from ragstack_local.certify.rights import missing_rights  # noqa: PLC0415
+    from ragstack_local.certify.site import PREFIX, RUN_SECONDS  # noqa: PLC0415
+
+    missing = missing_rights(session, place, session.client("sts", place.region).get_caller_identity()["Arn"])
+    if missing:
+        raise StackError(f"The caller lacks {', '.join(missing)} (docs/CERTIFICATES.md#rights)")
+    if missing is None:
+        display.console.print("The rights of the caller cannot be read; what it lacks is not tried", soft_wrap=True)
+    parts = ", ".join(f"{part} ${dollars:.2f}" for part, dollars in EXPECTED.items())
+    display.console.print(
+        f"In the account {place.account}, {place.region}, this creates two buckets, a vector bucket with ten indexes,"
+        f" four knowledge bases and a role, named {PREFIX}-*, and the stacks of the project, named RagStackCertify*. It"
+        f" removes them afterwards. Estimated cost: ${sum(EXPECTED.values()):.2f} ({parts}). Time: at most"
+        f" {RUN_SECONDS / 60:.0f} minutes, and the removal",
+        soft_wrap=True,
+    )
+    if asks:
+        confirm("Create these resources?")
 
 
 def _show(outcome: "Outcome") -> None:

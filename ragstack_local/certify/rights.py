@@ -1,0 +1,143 @@
+"""The rights that a run needs in an AWS account, and whether the caller has them."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from ragstack_local.certify.site import PREFIX, Place
+
+_SERVICES: Final = {
+    "bedrock": "bedrock",
+    "bedrock-agent": "bedrock",
+    "bedrock-agent-runtime": "bedrock",
+    "bedrock-runtime": "bedrock",
+    "cloudwatch": "cloudwatch",
+    "cognito-idp": "cognito-idp",
+    "events": "events",
+    "execute-api": "execute-api",
+    "service-quotas": "servicequotas",
+}
+"""The prefix of actions by the name of the client, where they differ or are not that of the client."""
+
+_ACTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "bedrock-agent-runtime.AgenticRetrieveStream": (
+        *("bedrock:AgenticRetrieveStream", "bedrock:Retrieve", "bedrock:GetDocumentContent"),
+        "bedrock:InvokeModelWithResponseStream",
+    ),
+    "bedrock-agent.IngestKnowledgeBaseDocuments": ("bedrock:IngestKnowledgeBaseDocuments", "bedrock:StartIngestionJob"),
+    "bedrock-agent.CreateKnowledgeBase": ("bedrock:CreateKnowledgeBase", "iam:PassRole"),
+    "bedrock-runtime.Converse": ("bedrock:InvokeModel",),
+    "bedrock-runtime.ConverseStream": ("bedrock:InvokeModelWithResponseStream",),
+    "execute-api.Request": ("execute-api:Invoke",),
+    "s3.DeleteObjects": ("s3:DeleteObject", "s3:DeleteObjectVersion"),
+    "s3.HeadBucket": ("s3:ListBucket",),
+    "s3.HeadObject": ("s3:GetObject",),
+    "s3.ListObjectVersions": ("s3:ListBucketVersions",),
+    "s3.ListObjectsV2": ("s3:ListBucket",),
+    "s3vectors.QueryVectors": ("s3vectors:QueryVectors", "s3vectors:GetVectors"),
+}
+"""The actions of operations whose name is not that of their only action. Source: Service Authorization Reference."""
+
+OPERATIONS: Final = (
+    *(
+        f"bedrock-agent.{name}"
+        for name in (
+            *("CreateDataSource", "CreateKnowledgeBase", "DeleteDataSource", "DeleteKnowledgeBase"),
+            *("DeleteKnowledgeBaseDocuments", "GetDataSource", "GetIngestionJob", "GetKnowledgeBase"),
+            *("GetKnowledgeBaseDocuments", "IngestKnowledgeBaseDocuments", "ListDataSources", "ListKnowledgeBases"),
+            *("StartIngestionJob", "UpdateDataSource"),
+        )
+    ),
+    *(
+        f"bedrock-agent-runtime.{name}"
+        for name in (
+            *("AgenticRetrieveStream", "CheckIngestedDocumentAcl", "GetDocumentContent", "Retrieve"),
+            "RetrieveAndGenerate",
+        )
+    ),
+    *("bedrock-runtime.Converse", "bedrock-runtime.ConverseStream", "bedrock-runtime.InvokeModel"),
+    *("bedrock.GetFoundationModelAvailability", "bedrock.GetUseCaseForModelAccess"),
+    *(f"iam.{name}" for name in ("CreateRole", "DeleteRole", "DeleteRolePolicy", "ListRolePolicies", "PutRolePolicy")),
+    *(
+        f"s3.{name}"
+        for name in (
+            *("CreateBucket", "DeleteBucket", "DeleteObject", "DeleteObjects", "ListObjectVersions", "PutObject"),
+        )
+    ),
+    *(
+        f"s3vectors.{name}"
+        for name in (
+            *("CreateIndex", "CreateVectorBucket", "DeleteIndex", "DeleteVectorBucket", "GetIndex", "GetVectorBucket"),
+            *("PutVectors", "QueryVectors", "UpdateMetadataConfiguration"),
+        )
+    ),
+    *("service-quotas.ListAWSDefaultServiceQuotas", "service-quotas.ListServiceQuotas"),
+)
+"""What the checks of the services and their removal call. A test compares it with the calls of a run."""
+
+DEPLOYS: Final = ("sts:AssumeRole", "cloudformation:DescribeStacks")
+"""What ``cdk deploy`` needs of the caller: the roles of the bootstrap do the rest."""
+
+
+def actions_of(operations: Sequence[str]) -> list[str]:
+    """Return the IAM actions of operations, such as ``s3vectors.QueryVectors``."""
+    found: set[str] = set()
+    for operation in operations:
+        service, name = operation.split(".")
+        found.update(_ACTIONS.get(operation, (f"{_SERVICES.get(service, service)}:{name}",)))
+    return sorted(found)
+
+
+def policy() -> dict[str, Any]:
+    """Return the IAM policy of a caller who runs the checks of the services."""
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Action": actions, "Resource": resource} for resource, actions in _statements("*", "*")
+        ],
+    }
+
+
+def _statements(account: str, name: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the actions for each resource."""
+    actions = actions_of(OPERATIONS)
+    own = {"s3:": f"arn:aws:s3:::{PREFIX}-{name}", "iam:": f"arn:aws:iam::{account}:role/{PREFIX}-{name}"}
+    for prefix, resource in own.items():
+        yield resource, [action for action in actions if action.startswith(prefix)]
+    yield "*", [action for action in actions if not action.startswith(tuple(own))]
+
+
+def missing_rights(session: Any, place: Place, caller: str) -> list[str] | None:
+    """Return the actions that the caller lacks; None if the account does not say.
+
+    Args:
+        session: A session of boto3.
+        place: The account.
+        caller: The ARN of the caller, as GetCallerIdentity returns it.
+    """
+    iam = session.client("iam", place.region)
+    missing: list[str] = []
+    try:
+        for resource, actions in _statements(place.account, "probe"):
+            arn = resource.replace("arn:aws:", f"arn:{caller.split(':')[1]}:", 1)
+            pages = iam.get_paginator("simulate_principal_policy").paginate(
+                PolicySourceArn=_principal(iam, caller), ActionNames=actions, ResourceArns=[arn]
+            )
+            found = [result for page in pages for result in page["EvaluationResults"]]
+            missing += [result["EvalActionName"] for result in found if result["EvalDecision"] != "allowed"]
+    except ClientError:  # the caller may not ask
+        return None
+    return missing
+
+
+def _principal(iam: Any, caller: str) -> str:
+    """Return the ARN of the user or role behind a caller: a session of a role has no policies of its own."""
+    kind, _, rest = caller.rpartition(":")[2].partition("/")
+    return str(iam.get_role(RoleName=rest.split("/")[0])["Role"]["Arn"]) if kind == "assumed-role" else caller
+
+
+def policy_text() -> str:
+    """Return the policy as a file."""
+    return json.dumps(policy(), indent=2) + "\n"

@@ -1,0 +1,312 @@
+"""Whole runs of the checks of the services, and their reports."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from ragstack_local.certify import documents, rights, run
+from ragstack_local.certify import site as site_module
+from ragstack_local.certify.catalogue import SERVICES, chosen
+from ragstack_local.certify.check import Check, NotTried, Source, Verdict
+from ragstack_local.certify.costs import EXPECTED, cost_of
+from ragstack_local.certify.fixtures import create_bucket
+from ragstack_local.certify.journal import PLANNED, Journal, Resource
+from ragstack_local.certify.report import Report
+from ragstack_local.certify.runner import run_checks
+from ragstack_local.certify.site import Place, Site
+
+pytestmark = pytest.mark.xdist_group("certify-services")
+
+ROOT = Path(__file__).parents[3]
+ACCOUNT = "123456789012"
+
+
+@dataclass(frozen=True)
+class AsAws(Place):
+    """The local services, used as an AWS account is."""
+
+    @property
+    def is_aws(self) -> bool:
+        return True
+
+
+@pytest.fixture(scope="module")
+def finished(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A run of all checks of the services against the local Bedrock."""
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    report, left, is_interrupted = run.certify(session, place, SERVICES, tmp_path_factory.mktemp("journals"))
+    assert not left
+    assert not is_interrupted
+    return report
+
+
+def test_nothing_differs_from_the_local_stack(finished: Report) -> None:
+    different = [outcome for outcome in finished.outcomes if outcome.verdict is Verdict.DIFFERS]
+    untried = [outcome for outcome in finished.outcomes if outcome.verdict is Verdict.NOT_TRIED]
+
+    assert different == []
+    assert {outcome.check.name for outcome in untried} == {check.name for check in SERVICES if check.aws_only}
+    assert [outcome.check for outcome in finished.outcomes] == list(SERVICES)
+
+
+def test_a_report_names_no_resource_and_no_content(finished: Report, tmp_path: Path) -> None:
+    paths = finished.write(tmp_path, "local")
+
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        assert "ragstack-certify" not in text
+        assert "arn:" not in text
+        assert "s3://" not in text
+        assert "127.0.0.1" not in text
+        assert re.search(r"\b\d{12}\b", text) is None
+        for word in (documents.ASCII_WORD, documents.UTF8_WORD, documents.CHINESE_TEXT, documents.READER, "cheetah."):
+            assert word not in text
+
+
+def test_a_report_for_programs_has_what_people_see(finished: Report) -> None:
+    data = json.loads(json.dumps(finished.to_json()))
+    text = finished.to_markdown()
+
+    assert [check["name"] for check in data["checks"]] == [check.name for check in SERVICES]
+    assert data["counts"]["matches"] == sum(check["verdict"] == "matches" for check in data["checks"])
+    assert all(f"| {check['name']} |" in text for check in data["checks"])
+
+
+def test_the_policy_allows_all_calls_of_a_run(finished: Report) -> None:
+    assert set(rights.actions_of([*finished.calls])) <= set(rights.actions_of(rights.OPERATIONS))
+
+
+def test_the_policy_in_the_documentation_is_that_of_the_checks() -> None:
+    assert (ROOT / "docs" / "certificates" / "policy.json").read_text() == rights.policy_text()
+
+
+def test_the_names_of_checks_are_unique_and_name_existing_modules() -> None:
+    names = [check.name for check in SERVICES]
+    modules = {check.held_in.replace(".", "/") for check in SERVICES if check.held_in}
+
+    assert len(set(names)) == len(names)
+    for module in modules:
+        assert (ROOT / f"{module}.py").is_file() or (ROOT / module / "__init__.py").is_file(), module
+
+
+@pytest.fixture
+def as_aws(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setattr(site_module, "AWS_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(run, "WAIT_SECONDS", 0.05)
+    # moto signs for any Region; the local Bedrock has one.
+    return AsAws("us-east-1", ACCOUNT, place.endpoints)
+
+
+def test_the_requests_of_a_run_on_aws_are_valid_and_its_role_is_removed(
+    session: Any, as_aws: Place, tmp_path: Path
+) -> None:
+    checks = chosen(("ingestion.creation", "retrieval.score", "managed.creation", "managed.place_of_s3"))
+    iam = session.client("iam", endpoint_url=as_aws.endpoint("iam"))
+    policies: list[str] = []
+
+    def keep(params: dict[str, Any], **_: Any) -> None:
+        policies.append(params["PolicyDocument"])
+
+    session.events.register("provide-client-params.iam.PutRolePolicy", keep)
+    report, left, _ = run.certify(session, as_aws, checks, tmp_path)
+
+    assert [outcome.verdict for outcome in report.outcomes] == [Verdict.MATCHES] * 4, report.outcomes
+    assert not left
+    assert report.target == "AWS"
+    assert report.costs["searches"] > 0
+    assert not [each for each in iam.list_roles()["Roles"] if each["RoleName"].startswith("ragstack-certify")]
+    (policy,) = policies
+    assert {"s3vectors:DeleteVectors", "s3:GetObject"} <= {
+        action for statement in json.loads(policy)["Statement"] for action in statement["Action"]
+    }
+
+
+@pytest.mark.parametrize(("region", "constraint"), [("us-east-1", None), ("eu-west-1", "eu-west-1")])
+def test_a_bucket_is_created_in_the_region_of_the_run(
+    session: Any, place: Place, tmp_path: Path, region: str, constraint: str | None
+) -> None:
+    journal = Journal.begin(tmp_path, f"bucket{region}", place.fields)
+    site = Site(session, AsAws(region, ACCOUNT, place.endpoints), f"bucket{region}", journal)
+
+    create_bucket(site, site.name())
+
+    s3 = site.client("s3")
+    assert s3.get_bucket_location(Bucket=site.name())["LocationConstraint"] == constraint
+    s3.delete_bucket(Bucket=site.name())
+
+
+def a_check(name: str, observe: Any, topic: str = "topic", **more: Any) -> Check:
+    belief = {"belief": "A belief", "source": Source.GUESS, "used_by": "a test", "expected": "expected", **more}
+    return Check(name=name, topic=topic, observe=observe, **belief)
+
+
+def outcomes_of(session: Any, place: Place, folder: Path, *checks: Check, **more: Any) -> list[tuple[str, Any]]:
+    journal = Journal.begin(folder, "outcomes", place.fields)
+    found = run_checks(Site(session, place, "outcomes", journal, **more), checks)
+    journal.end()
+    return [(outcome.verdict.value, outcome.observed or outcome.reason) for outcome in found]
+
+
+def test_errors_of_aws_are_observed_and_refusals_of_the_caller_are_not(
+    session: Any, place: Place, tmp_path: Path
+) -> None:
+    def unknown_bucket(site: Site) -> Any:
+        return site.client("s3").list_objects_v2(Bucket="ragstack-certify-never-there")
+
+    def refused(site: Site) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "arn:aws:..."}}, "Retrieve")
+
+    def other_form(site: Site) -> Any:
+        return site.connection.bucket  # type: ignore[union-attr] # there is none
+
+    found = outcomes_of(
+        session,
+        place,
+        tmp_path,
+        a_check("a", unknown_bucket, expected={"error": "NoSuchBucket"}),
+        a_check("b", refused),
+        a_check("c", other_form),
+    )
+
+    assert found == [
+        ("matches", {"error": "NoSuchBucket"}),
+        ("not tried", "Retrieve answers AccessDeniedException"),
+        ("differs", {"raised": "AttributeError"}),
+    ]
+
+
+def test_what_a_fixture_cannot_make_is_the_reason_of_every_check_that_needs_it(
+    session: Any, place: Place, tmp_path: Path
+) -> None:
+    made = []
+
+    def broken(site: Site) -> Any:
+        """The broken thing."""
+        made.append(1)
+        return site.client("s3").list_objects_v2(Bucket="ragstack-certify-never-there")
+
+    checks = [a_check(name, lambda site: site.shared(broken)) for name in "ab"]
+
+    found = outcomes_of(session, place, tmp_path, *checks)
+
+    assert found == [("not tried", "The broken thing: ListObjectsV2 answers NoSuchBucket")] * 2
+    assert len(made) == 1
+
+
+def test_a_check_waits_no_longer_than_its_time(session: Any, place: Place, tmp_path: Path) -> None:
+    def waits(site: Site) -> Any:
+        return site.eventually(lambda: False, "the tide")
+
+    found = outcomes_of(session, place, tmp_path, a_check("a", waits, seconds=0.2), a_check("b", lambda _: "expected"))
+
+    assert found == [("not tried", "out of time, waiting for the tide"), ("matches", "expected")]
+
+
+def test_what_is_left_when_the_time_of_a_run_ends_is_not_tried(session: Any, place: Place, tmp_path: Path) -> None:
+    found = outcomes_of(session, place, tmp_path, a_check("a", lambda _: "expected"), seconds=0)
+
+    assert found == [("not tried", "out of time")]
+
+
+def test_checks_of_rates_start_when_all_others_have_ended(session: Any, place: Place, tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def tried(name: str) -> Any:
+        def observe(site: Site) -> Any:
+            if name == "slow":
+                site.pause(0.2)
+            order.append(name)
+            return "expected"
+
+        return observe
+
+    outcomes_of(
+        session,
+        place,
+        tmp_path,
+        a_check("rates", tried("rates"), "limits"),
+        a_check("slow", tried("slow"), "one"),
+        a_check("quick", tried("quick"), "two"),
+    )
+
+    assert order == ["quick", "slow", "rates"]
+
+
+def test_a_stopped_run_makes_no_further_call(session: Any, place: Place, tmp_path: Path) -> None:
+    site = Site(session, place, "stopped", Journal.begin(tmp_path, "stopped", place.fields))
+    site.stopping.set()
+
+    with pytest.raises(NotTried, match="interrupted"):
+        site.client("s3").list_buckets()
+
+
+def test_a_resource_that_existed_before_is_never_removed(session: Any, place: Place, tmp_path: Path) -> None:
+    journal = Journal.begin(tmp_path, "existing", place.fields)
+    site = Site(session, place, "existing", journal)
+    vectors = site.client("s3vectors")
+    vectors.create_vector_bucket(vectorBucketName="ragstack-certify-existing")
+
+    with pytest.raises(vectors.exceptions.ConflictException), site.creating("vector bucket", site.name()):
+        vectors.create_vector_bucket(vectorBucketName=site.name())
+
+    assert journal.remaining() == []
+    vectors.delete_vector_bucket(vectorBucketName=site.name())
+
+
+def test_the_last_line_of_a_killed_run_may_be_incomplete(place: Place, tmp_path: Path) -> None:
+    journal = Journal.begin(tmp_path, "killed", place.fields)
+    journal.note(Resource("bucket", "b"), PLANNED)
+    with journal.path.open("a") as text:
+        text.write('{"state": "planned", "kind": "buc')
+
+    assert [resource.name for resource in journal.remaining()] == ["b"]
+
+
+def test_costs_are_the_sum_of_the_calls_and_about_a_dollar() -> None:
+    assert cost_of({"bedrock-agent-runtime.Retrieve": 500, "iam.CreateRole": 1}) == {"searches": 0.5}
+    assert 0.5 < sum(EXPECTED.values()) < 1.5
+
+
+def test_rights_that_the_caller_lacks_are_named(session: Any, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    iam = session.client("iam")
+    monkeypatch.setattr(session, "client", lambda *_: iam)
+    role = {
+        "Path": "/team/",
+        "RoleName": "Developer",
+        "RoleId": "AROAEXAMPLEEXAMPLE",
+        "Arn": f"arn:aws:iam::{ACCOUNT}:role/team/Developer",
+        "CreateDate": "2026-01-01T00:00:00Z",
+    }
+    caller = f"arn:aws:sts::{ACCOUNT}:assumed-role/Developer/session"
+    with Stubber(iam) as stubber:
+        for resource, actions in rights._statements(ACCOUNT, "probe"):
+            stubber.add_response("get_role", {"Role": role}, {"RoleName": "Developer"})
+            results = [
+                {
+                    "EvalActionName": action,
+                    "EvalDecision": "implicitDeny" if action == "bedrock:Retrieve" else "allowed",
+                }
+                for action in actions
+            ]
+            expected = {"PolicySourceArn": role["Arn"], "ActionNames": actions, "ResourceArns": [resource]}
+            stubber.add_response("simulate_principal_policy", {"EvaluationResults": results}, expected)
+
+        missing = rights.missing_rights(session, Place("us-east-1", ACCOUNT), caller)
+
+    assert missing == ["bedrock:Retrieve"]
+
+
+def test_rights_that_cannot_be_read_are_unknown(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    iam = session.client("iam")
+    monkeypatch.setattr(session, "client", lambda *_: iam)
+    with Stubber(iam) as stubber:
+        stubber.add_client_error("simulate_principal_policy", "AccessDenied")
+
+        assert rights.missing_rights(session, Place("us-east-1", ACCOUNT), f"arn:aws:iam::{ACCOUNT}:user/ann") is None

@@ -1,0 +1,112 @@
+"""``ragstack certify``: what it lists, what it writes, and with which code it ends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from typer.testing import CliRunner
+
+from ragstack_local.certify import catalogue, rights
+from ragstack_local.certify.check import Check, Source
+from ragstack_local.cli import app
+from ragstack_local.errors import FAILED, WRONG_USAGE
+
+
+@pytest.fixture
+def endpoints(bedrock_url: str, moto_url: str) -> list[str]:
+    return ["--bedrock", bedrock_url, "--s3-endpoint", moto_url]
+
+
+def certify(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["certify", *arguments])
+
+
+def test_the_list_names_every_check_and_tries_none() -> None:
+    done = certify("--list")
+
+    assert done.exit_code == 0
+    assert all(check.name in done.output for check in catalogue.CHECKS)
+
+
+def test_a_pattern_chooses_by_name_or_by_topic() -> None:
+    by_name = certify("--list", "--only", "filters.starts_*").output.splitlines()
+    by_topic = certify("--list", "--only", "vectors").output
+
+    assert len(by_name) == 1
+    assert by_name[0].startswith("filters.starts_with ")
+    assert "vectors.default_mode" in by_topic
+    assert "vector-filters" not in by_topic
+
+
+def test_an_unknown_check_is_wrong_usage() -> None:
+    done = certify("--only", "tides.*")
+
+    assert done.exit_code == WRONG_USAGE
+    assert "no check is called tides.*" in done.output
+
+
+def test_a_local_bedrock_needs_its_s3() -> None:
+    done = certify("--bedrock", "http://127.0.0.1:1")
+
+    assert done.exit_code == WRONG_USAGE
+    assert "--s3-endpoint" in done.output
+
+
+def test_a_run_writes_both_forms_of_the_report(endpoints: list[str], tmp_path: Path) -> None:
+    done = certify(*endpoints, "--only", "vectors.default_mode", "--output", str(tmp_path))
+
+    assert done.exit_code == 0, done.output
+    assert "1 matches, 0 differs, 0 not tried" in done.output
+    report = json.loads((tmp_path / "local.json").read_text())
+    assert [check["verdict"] for check in report["checks"]] == ["matches"]
+    assert "vectors.default_mode" in (tmp_path / "local.md").read_text()
+
+
+def test_a_difference_is_the_exit_code(endpoints: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = Check(
+        name="tides.high",
+        topic="tides",
+        belief="The tide is high",
+        source=Source.GUESS,
+        used_by="ships",
+        expected="high",
+        observe=lambda _: "low",
+    )
+    monkeypatch.setattr(catalogue, "CHECKS", (check,))
+
+    done = certify(*endpoints, "--output", str(tmp_path))
+
+    assert done.exit_code == FAILED
+    assert "expected high, observed low" in done.output
+    assert '| tides.high | The tide is high | `"high"` | `"low"` | ships |' in (tmp_path / "local.md").read_text()
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch, moto_url: str) -> None:
+    """An account of moto's, which ``--aws`` uses."""
+    monkeypatch.setattr(boto3.Session, "client", _client_at(moto_url, boto3.Session.client))
+
+
+def _client_at(url: str, client: Any) -> Any:
+    return lambda self, *arguments, **options: client(self, *arguments, **{**options, "endpoint_url": url})
+
+
+def test_a_run_on_aws_says_what_it_creates_and_asks(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rights, "missing_rights", lambda *_: [])
+
+    done = certify("--aws", "--only", "vectors.*")
+
+    assert done.exit_code == WRONG_USAGE  # there is no terminal to ask on
+    assert "Estimated cost: $1.02" in done.output
+    assert "at most 45 minutes" in done.output
+    assert "--yes" in done.output
+
+
+def test_a_run_on_aws_does_not_start_without_rights(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rights, "missing_rights", lambda *_: ["bedrock:Retrieve"])
+
+    done = certify("--aws", "--yes", "--only", "vectors.*")
+
+    assert "The caller lacks bedrock:Retrieve" in str(done.exception)
