@@ -12,6 +12,7 @@ from local_bedrock.operations.generate import UNABLE
 from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import TEXT_MODEL, Bedrock, Source, refusal
 from tests.support.language_model import WAITING_SECONDS, LanguageModel
+from tests.support.waiting import eventually
 
 FACTS = {
     "heron": "The heron eats fish. It stands in shallow water.",
@@ -277,9 +278,11 @@ def test_a_failure_of_the_model_is_a_member_of_the_stream(planned: Source, model
 def test_a_disconnect_ends_the_planning(planned: Source, model: LanguageModel) -> None:
     model.says(thinking=threading.Event())
     model.abandoned.clear()
+    model.asked.clear()
 
     stream = planned.bedrock.runtime.agentic_retrieve_stream(**request(planned.knowledge_base_id))["stream"]
     first = next(iter(stream))
+    eventually(lambda: model.asked)
     stream.close()
 
     assert "traceEvent" in first
