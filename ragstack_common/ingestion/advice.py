@@ -11,6 +11,9 @@ _TEMPORARY: Final = re.compile(
 """Words in reasons that are about a service, and not about the document."""
 
 _PERMISSION: Final = re.compile(r"access ?denied|not authorized|forbidden|permission", re.IGNORECASE)
+_OTHER_SOURCE: Final = re.compile("dataSourceType")
+"""In the service's refusal of an identifier of the other form. Source: issue 9 of strands-agents/agent-builder."""
+
 _RECOGNITION: Final = re.compile(r"recognition \(OCR\)")
 _SIDECAR: Final = re.compile(r"sidecar|metadata", re.IGNORECASE)
 
@@ -22,6 +25,8 @@ def advice_for(reason: str | None) -> tuple[str, bool]:
         return "Grant the missing permission to the functions' roles or the knowledge base's role, then replay", True
     if _TEMPORARY.search(reason):
         return "The cause may be temporary: replay", True
+    if _OTHER_SOURCE.search(reason):
+        return "Deploy with the knowledge base's vector_store (MANAGED with the connector CUSTOM), then replay", True
     if _RECOGNITION.search(reason):
         return "Switch text recognition on, or install it, then reconcile: `ragstack reconcile` reads it again", False
     if _SIDECAR.search(reason):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from ragstack_common.ingestion.advice import advice_for
 from ragstack_common.registry.records import Status
 from tests.ingestion.services import Killed, lost, raising
 from tests.ingestion.world import World
@@ -59,6 +60,19 @@ def test_the_rows_of_a_csv_file_are_indexed_with_their_own_attributes(make_world
         (chunk["content"]["text"], chunk["metadata"]["corpus"], chunk["metadata"]["hardness"])
         for chunk in world.chunks("stones.csv")
     } == {("granite", "stones", "7"), ("talc", "stones", "1")}
+
+
+def test_a_data_source_of_another_type_fails_documents_with_the_cause(make_world: Callable[..., World]) -> None:
+    world = make_world(vector_store="MANAGED")
+    world.settings = world.settings.model_copy(update={"vector_store": "OTHER"})
+    world.put("a.txt")
+
+    world.run()
+
+    record = world.record("a.txt")
+    assert record.status is Status.FAILED
+    assert "dataSourceType" in str(record.reason)
+    assert advice_for(record.reason)[0].startswith("Deploy with the knowledge base's vector_store (MANAGED")
 
 
 def test_many_documents_cost_one_call_for_ten(world: World) -> None:

@@ -98,6 +98,7 @@ def test_each_failed_document_is_listed_once_with_all_reasons(aws: Aws, call: Ca
     [
         ("The sidecar cannot be used: it is not JSON", "Fix the sidecar", False),
         ("AccessDeniedException: not authorized to perform s3:GetObject", "Grant the missing permission", True),
+        ("The dataSourceType that you specified in S3 doesn't match the type of the source", "Deploy with", True),
         ("No final status after 6.0 hours: the knowledge base still says PENDING", "The cause may be", True),
         ("The file type .png is not supported", "Fix the file", False),
         ("A picture: its text needs recognition (OCR): it is switched off", "Switch text recognition on", False),
