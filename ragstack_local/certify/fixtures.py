@@ -42,6 +42,9 @@ FINAL: Final = (
 
 DOCUMENTS_PER_CALL: Final = 10
 
+SECONDS_BETWEEN_JOBS: Final = 10.0
+"""Source: Bedrock's quotas, StartIngestionJob requests a second: 0.1."""
+
 LONG: Final = "long"
 """The document of the CUSTOM data source with more than a hundred chunks."""
 
@@ -197,9 +200,15 @@ class Source:
         return self.site.eventually(look, "the documents to be INDEXED") or []
 
     def start_job(self) -> str:
-        """Start an ingestion job."""
-        started = self.site.client("bedrock-agent").start_ingestion_job(**self.ids)
-        return str(started["ingestionJob"]["ingestionJobId"])
+        """Start an ingestion job, as soon as the account may: the stacks of the run start one too."""
+        agent = self.site.client("bedrock-agent", attempts=1)
+        while True:
+            try:
+                return str(agent.start_ingestion_job(**self.ids)["ingestionJob"]["ingestionJobId"])
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ThrottlingException":
+                    raise
+            self.site.pause(SECONDS_BETWEEN_JOBS)
 
     def ended_job(self, job: str) -> Mapping[str, Any]:
         """Wait until a job has ended, and return it."""
