@@ -70,9 +70,10 @@ OPERATIONS: Final = (
         f"s3vectors.{name}"
         for name in (
             *("CreateIndex", "CreateVectorBucket", "DeleteIndex", "DeleteVectorBucket", "GetIndex", "GetVectorBucket"),
-            *("PutVectors", "QueryVectors", "UpdateMetadataConfiguration"),
+            *("PutVectorBucketDefaultIndexMode", "PutVectors", "QueryVectors", "UpdateMetadataConfiguration"),
         )
     ),
+    "textract.DetectDocumentText",
     *("service-quotas.ListAWSDefaultServiceQuotas", "service-quotas.ListServiceQuotas"),
 )
 """What the checks of the services and their removal call. A test compares it with the calls of a run."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from ragstack_local.account import model_access, quotas
+from ragstack_local.certify import documents
 from ragstack_local.certify.check import Json, NotTried, Source, Topic
 from ragstack_local.certify.fixtures import DIMENSION, EMBEDDING
 from ragstack_local.certify.site import Site, error_code
@@ -109,6 +110,46 @@ def _form(site: Site) -> Json:
     if answer == "accepted":
         raise NotTried("the account has submitted the form")
     return answer
+
+
+@ON.check(
+    "accepting",
+    "CreateFoundationModelAgreement with the first public offer makes the agreement",
+    Source.MODEL,
+    "accepted",
+    used_by="`ragstack doctor --accept-agreements`",
+    aws_only=NO_ACCOUNT,
+)
+def _accepting(_: Site) -> Json:
+    raise NotTried("the agreement would bind the account")
+
+
+@ON.check(
+    "embedding_rate",
+    "The requests a minute of the embedding are limited, to 0 or 60 in new accounts",
+    Source.THIRD_PARTY,
+    "limited",
+    aws_only=NO_ACCOUNT,
+)
+def _embedding_rate(site: Site) -> Json:
+    quota, _ = quotas.model_quota(site.shared(bedrock_quotas), EMBEDDING, quotas.REQUESTS)
+    return "not found" if quota is None else "limited" if quota.value < quotas.SLOW_REQUESTS else "enough"
+
+
+@ON_MODELS.check(
+    "textract",
+    "Amazon Textract recognizes the lines and words of a page of a PDF file",
+    Source.DOCUMENTATION,
+    {"lines": True, "words": True},
+    used_by="recognition=textract",
+    held_in="",
+    aws_only="there is no local Textract",
+)
+def _textract(site: Site) -> Json:
+    page = documents.pdf(["The crane lifts forty tonnes."])
+    blocks = site.client("textract").detect_document_text(Document={"Bytes": page})["Blocks"]
+    texts = {kind: [each["Text"] for each in blocks if each["BlockType"] == kind] for kind in ("LINE", "WORD")}
+    return {"lines": "The crane lifts forty tonnes." in texts["LINE"], "words": "crane" in texts["WORD"]}
 
 
 @ON_MODELS.check(

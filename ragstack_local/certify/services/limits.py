@@ -1,12 +1,17 @@
 """Checks of rates: bounded bursts of calls above what a service allows. They run alone, after all others."""
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from botocore.exceptions import ClientError
+
+from ragstack_common.ingestion.requests import text_document
 from ragstack_local.certify.check import Json, Source, Topic
 from ragstack_local.certify.fixtures import identifiers, ingested, knowledge_base
 from ragstack_local.certify.runner import LIMITS
+from ragstack_local.certify.services.ingestion import CONTENTION
 from ragstack_local.certify.services.managed import ingested as managed_ingested
 from ragstack_local.certify.services.managed import managed
 from ragstack_local.certify.site import Site, error_code
@@ -70,6 +75,34 @@ def _burst_of_get_documents(site: Site) -> Json:
     files, some = site.shared(knowledge_base).files, identifiers(site, ["files/ascii.txt"])
     client = site.client("bedrock-agent", attempts=1)
     return burst(lambda: client.get_knowledge_base_documents(**files.ids, documentIdentifiers=some), 40)
+
+
+@ON.check(
+    "ingest_documents",
+    "Direct ingestion answers too many calls with errors after which the product tries again",
+    Source.DOCUMENTATION,
+    {"errors": ["tried again"], "accepted": True},
+    used_by="the ingestion path",
+    aws_only=UNLIMITED,
+)
+def _burst_of_ingestion(site: Site) -> Json:
+    site.shared(ingested)
+    texts, numbers = site.shared(knowledge_base).texts, itertools.count()
+    client = site.client("bedrock-agent", attempts=1)
+
+    def ingest() -> str:
+        some = [text_document(f"burst-{next(numbers)}", "Note.")]
+        try:
+            client.ingest_knowledge_base_documents(**texts.ids, documents=some)
+        except ClientError as error:
+            code = str(error.response["Error"]["Code"])
+            waits = any(word in error.response["Error"]["Message"] for word in CONTENTION)
+            return "tried again" if code == "ThrottlingException" or waits else code
+        return "accepted"
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        found = {each.result() for each in [threads.submit(ingest) for _ in range(30)]}
+    return {"errors": sorted(found - {"accepted"}), "accepted": "accepted" in found}
 
 
 CHECKS: Final = tuple(ON.checks)

@@ -65,6 +65,20 @@ def _index_mode(site: Site) -> Json:
 
 
 @ON.check(
+    "classic",
+    "A new vector bucket cannot have indexes in CLASSIC mode",
+    Source.MODEL,
+    INVALID,
+    held_in="local_bedrock.operations.vector_buckets",
+)
+def _classic(site: Site) -> Json:
+    client, name = site.client("s3vectors"), site.shared(vector_bucket)
+    return error_code(
+        lambda: client.put_vector_bucket_default_index_mode(vectorBucketName=name, defaultIndexMode="CLASSIC")
+    )
+
+
+@ON.check(
     "missing_index",
     "An index that does not exist is a NotFoundException",
     Source.MODEL,

@@ -6,7 +6,9 @@ from typing import Any
 import boto3
 import pytest
 
+from ragstack_local.certify import fixtures
 from ragstack_local.certify.journal import Journal
+from ragstack_local.certify.services import managed
 from ragstack_local.certify.site import Place, Site
 from tests.ragstack_local.certify.faults import Facts
 
@@ -29,9 +31,12 @@ def facts() -> Facts:
 
 @pytest.fixture(scope="package")
 def site(place: Place, facts: Facts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """One for all tests: its fixtures are made once."""
+    """One for all tests, with its documents: they are ingested while no fact is changed."""
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     facts.watch(session)
     journal = Journal.begin(tmp_path_factory.mktemp("journals"), "facts", place.fields)
-    yield Site(session, place, "facts", journal)
+    made = Site(session, place, "facts", journal)
+    made.shared(fixtures.ingested)
+    made.shared(managed.ingested)
+    yield made
     journal.end()

@@ -136,6 +136,7 @@ ACCEPTS = Fault(
     accepts=(
         *("PutVectors", "QueryVectors", "GetIndex", "Retrieve", "RetrieveAndGenerate", "CreateDataSource"),
         *("IngestKnowledgeBaseDocuments", "StartIngestionJob", "InvokeModel"),
+        "PutVectorBucketDefaultIndexMode",
     )
 )
 """The service refuses nothing."""
@@ -242,9 +243,9 @@ def _embedding(*numbers: float) -> Fault:
 TWO_PAGES = Fault(response={"QueryVectors": lambda parsed: parsed.pop("nextToken", None)})
 
 
-def _quotas(*names: str) -> Fault:
+def _quotas(*names: str, value: float = 1.0) -> Fault:
     def answer(_: Params) -> Parsed:
-        quotas = [{"QuotaCode": f"L-{number}", "QuotaName": name, "Value": 1.0} for number, name in enumerate(names)]
+        quotas = [{"QuotaCode": f"L-{number}", "QuotaName": name, "Value": value} for number, name in enumerate(names)]
         return {"Quotas": quotas}
 
     return Fault(
@@ -270,6 +271,14 @@ def _availability(**changed: Any) -> Fault:
         **changed,
     }
     return Fault(instead={"GetFoundationModelAvailability": lambda _: answer})
+
+
+def _recognized(*lines: str) -> Fault:
+    blocks = [
+        *({"BlockType": "LINE", "Text": line} for line in lines),
+        *({"BlockType": "WORD", "Text": word} for line in lines for word in line.split()),
+    ]
+    return Fault(instead={"DetectDocumentText": lambda _: {"Blocks": blocks}})
 
 
 def _some_throttled(answer: Parsed) -> Callable[[Params], Parsed]:
@@ -405,6 +414,8 @@ FAULTS: Mapping[str, Fault] = {
     "account.amazon_model": _availability(authorizationStatus="NOT_AUTHORIZED"),
     "account.agreement": _availability(agreementAvailability={"status": "ERROR"}),
     "account.form": Fault(instead={"GetUseCaseForModelAccess": error("ValidationException")}),
+    "account.embedding_rate": _quotas(*QUOTA_NAMES, value=6000.0),
+    "models.textract": _recognized("The crane", "lifts forty tonnes."),
     "models.embedding": _embedding(0.6, 0.8),
     "models.converse": response("Converse", lambda parsed: parsed["usage"].pop("inputTokens")),
     "models.converse_stream": response(
@@ -415,6 +426,7 @@ FAULTS: Mapping[str, Fault] = {
     "limits.retrieve": Fault(),
     "limits.retrieve_managed": Fault(),
     "limits.get_documents": Fault(),
+    "limits.ingest_documents": Fault(refuses={"IngestKnowledgeBaseDocuments": "ConflictException"}),
     "words.building": Fault(instead={"QueryVectors": error("ConflictException")}),
     "filters.string_contains": Fault(),
     "filters.in_101": Fault(),
@@ -449,9 +461,14 @@ ON_AWS: Mapping[str, Fault] = {
     "account.amazon_model": _availability(),
     "account.agreement": _availability(),
     "account.form": Fault(instead={"GetUseCaseForModelAccess": error("ResourceNotFoundException")}),
+    "account.embedding_rate": _quotas(*QUOTA_NAMES),
+    "models.textract": _recognized("The crane lifts forty tonnes."),
     "models.unknown_model": Fault(instead={"Converse": error("ResourceNotFoundException")}),
     "limits.retrieve": Fault(instead={"Retrieve": _some_throttled({"retrievalResults": []})}),
     "limits.retrieve_managed": Fault(instead={"Retrieve": _some_throttled({"retrievalResults": []})}),
+    "limits.ingest_documents": Fault(
+        instead={"IngestKnowledgeBaseDocuments": _some_throttled({"documentDetails": []})}
+    ),
     "limits.get_documents": Fault(instead={"GetKnowledgeBaseDocuments": _some_throttled({"documentDetails": []})}),
 }
 """The answers that AWS is believed to give; nothing else is known of them here."""
