@@ -1,7 +1,8 @@
 """Checks of CloudFormation and IAM: how the templates deploy, and how resources change in place."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from ragstack_local.certify import fixtures
@@ -136,8 +137,8 @@ def _managed(site: Site) -> Json:
             },
         },
     )
-    with site.creating(KNOWLEDGE_BASE, base["Name"]):
-        return _created(site, site.name("managed"), template)
+    with site.creating(KNOWLEDGE_BASE, base["Name"]), _stack(site, "managed", template) as (_, status):
+        return status
 
 
 def policy(characters: int) -> str:
@@ -206,12 +207,11 @@ ENDS_AT_ONCE: Final[Mapping[str, Mapping[str, Any]]] = {
 )
 def _protected_pool(site: Site) -> Json:
     """Let the first deployment of a protected pool fail, and look at what its rollback does."""
-    name = site.name("rollback")
     protected = _pool(
         DeletionPolicy="Retain", UpdateReplacePolicy="Retain", Properties={"DeletionProtection": "ACTIVE"}
     )
-    status = _created(site, name, _template(Pool=protected, **ENDS_AT_ONCE))
-    return {"stack": status, "pool": _resources(site, name)["Pool"]["ResourceStatus"]}
+    with _stack(site, "rollback", _template(Pool=protected, **ENDS_AT_ONCE)) as (name, status):
+        return {"stack": status, "pool": _resources(site, name)["Pool"]["ResourceStatus"]}
 
 
 @CHANGES.check(
@@ -248,21 +248,24 @@ def _header_policy(site: Site) -> Json:
 
 def _changed(site: Site, part: str, before: str, after: str) -> Json:
     """Create a stack with a resource, change it, and say whether it is the same one afterwards."""
-    name = site.name(part)
-    if (status := _created(site, name, before)) != "CREATE_COMPLETE":
-        return {"created": status}
-    first = _resources(site, name)["Part"]["PhysicalResourceId"]
-    cloudformation = site.client("cloudformation")
-    cloudformation.update_stack(StackName=name, TemplateBody=after)
-    status = _ended(site, name)
-    same = _resources(site, name)["Part"]["PhysicalResourceId"] == first
-    return {"changed": status, "resource": "the same" if same else "another"}
+    with _stack(site, part, before) as (name, status):
+        if status != "CREATE_COMPLETE":
+            return {"created": status}
+        first = _resources(site, name)["Part"]["PhysicalResourceId"]
+        site.client("cloudformation").update_stack(StackName=name, TemplateBody=after)
+        changed = _ended(site, name)
+        same = _resources(site, name)["Part"]["PhysicalResourceId"] == first
+        return {"changed": changed, "resource": "the same" if same else "another"}
 
 
-def _created(site: Site, name: str, template: str) -> str:
+@contextmanager
+def _stack(site: Site, part: str, template: str) -> Iterator[tuple[str, str]]:
+    """Create a stack; yields its name and status. CloudFormation deletes it afterwards while other checks run."""
+    cloudformation, name = site.client("cloudformation"), site.name(part)
     with site.creating(STACK, name):
-        site.client("cloudformation").create_stack(StackName=name, TemplateBody=template)
-    return _ended(site, name)
+        cloudformation.create_stack(StackName=name, TemplateBody=template)
+    yield name, _ended(site, name)
+    cloudformation.delete_stack(StackName=name)
 
 
 def _ended(site: Site, name: str) -> str:

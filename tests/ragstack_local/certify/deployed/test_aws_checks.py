@@ -98,6 +98,7 @@ def small_stack(*statuses: str, pool: str = "CREATE_COMPLETE", ids: tuple[str, .
         account.replies |= {
             "cloudformation.CreateStack": {"StackId": "a"},
             "cloudformation.UpdateStack": {"StackId": "a"},
+            "cloudformation.DeleteStack": {},
             "cloudformation.DescribeStacks": in_turn(*map(stack, statuses)),
             "cloudformation.DescribeStackResources": in_turn(*(resources(each, logical) for each in ids)),
         }
