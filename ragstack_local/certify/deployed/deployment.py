@@ -82,9 +82,9 @@ class Deployment:
             raise UnexpectedStatusError(f"{method} {path}: {answer.status} {answer.error_code}")
         return answer.content
 
-    def anonymous(self, url: str | None = None) -> Address:
-        """Return a caller without any proof of identity; by default of the API of programs."""
-        return Address(url or self.operator.api_url)
+    def anonymous(self) -> Address:
+        """Return a caller of the API of programs without any proof of identity."""
+        return Address(self.operator.api_url)
 
     def function_groups(self) -> dict[str, str]:
         """Return the log groups of the functions, by the names of their folders in ``lambdas/``."""
@@ -115,6 +115,10 @@ def deployment(site: Site) -> Deployment:
     if site.connection is None:
         raise NotTried("no local stack is running: `ragstack up` starts one")
     connection = site.connection
+    if connection.people_url == connection.api_url:
+        raise NotTried(
+            "everybody must sign in to this stack: `ragstack up --auth none,oidc` has an API of programs too"
+        )
     operator = Address(connection.api_url, answers_url=connection.answers_url)
     made = Deployment(site, connection, DEFAULT_PREFIX, operator, time.time())
     # The stack is older than the run, so what the run puts there is removed by these two.

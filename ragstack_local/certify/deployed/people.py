@@ -72,7 +72,8 @@ def people(site: Site) -> People:
     connection = deployed.connection
     if connection.people_url is None or connection.oidc_issuer is None or connection.oidc_audience is None:
         raise NotTried("nobody can sign in to this stack: `ragstack up --auth none,oidc` has people")
-    client = ClientRegistration(connection.oidc_audience.split(",")[0], (connection.oidc_audience.split(",")[0],))
+    audience = connection.oidc_audience.partition(",")[0]
+    client = ClientRegistration(audience, (audience,))
     found = _cognito(site, deployed, client) if site.is_aws else _local(deployed, client)
     rights = {name: deployed.read("GET", "/api/me", caller=each)["rights"] for name, each in _both(found).items()}
     if "operate" not in rights["operator"] or "operate" in rights["reader"] or "read" not in rights["reader"]:
@@ -146,11 +147,11 @@ def _allow_passwords(cognito: Any, pool: str, client_id: str) -> None:
     cognito.update_user_pool_client(**{**kept, "ExplicitAuthFlows": flows})
 
 
-def _asked(site: Site, token: str | None, *, path: str = "/api/corpora", url: str | None = None) -> Answer:
+def _asked(site: Site, token: str | None, *, path: str = "/api/corpora") -> Answer:
     """Send a request with a header as it stands, to the API of people."""
     found = site.shared(people)
     headers = {} if token is None else {"Authorization": token}
-    return deployment.of(site).call("GET", path, caller=Address(url or found.url), headers=headers)
+    return deployment.of(site).call("GET", path, caller=Address(found.url), headers=headers)
 
 
 def _refusal(answer: Answer, url: str) -> Json:
