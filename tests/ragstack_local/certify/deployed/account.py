@@ -12,9 +12,18 @@ from typing import Any
 
 import boto3
 
-from ragstack_local.certify.deployed import calls
+from ragstack_local.certify import rights as rights_of_services
+from ragstack_local.certify.deployed import calls, rights
 from ragstack_local.certify.deployed.calls import Answer
+from ragstack_local.certify.rights import actions_of
 from tests.support.aws_service import Fault, violations
+
+ALLOWED = {
+    action
+    for statement in (*rights_of_services.policy()["Statement"], *rights.policy()["Statement"])
+    for action in statement["Action"]
+} | {"sts:GetCallerIdentity"}
+"""What the policies in the documentation allow; everybody may ask who they are."""
 
 Reply = Callable[[Mapping[str, Any]], Any]
 Request = tuple[str, str, bytes | None, Mapping[str, str]]
@@ -66,6 +75,7 @@ class Account:
     def _answer(self, model: Any, context: Mapping[str, Any], **_: Any) -> Any:
         name, given = f"{model.service_model.service_name}.{model.name}", context["given"]
         assert not violations(given, model.input_shape), (name, violations(given, model.input_shape))
+        assert {*actions_of([name])} <= ALLOWED, f"docs/certificates does not name the right to {name}"
         self.called.append((name, given))
         assert name in self.replies, f"the test programmed nothing for {name}"
         reply = self.replies[name]

@@ -13,7 +13,7 @@ import pytest
 from ragstack_common.access.callers import Right
 from ragstack_common.access.policy import read_policy
 from ragstack_local.certify.check import NotTried, Verdict
-from ragstack_local.certify.deployed import removal, stacks
+from ragstack_local.certify.deployed import removal, rights, stacks
 from ragstack_local.certify.deployed.checks import CHECKS
 from ragstack_local.certify.journal import Resource
 from ragstack_local.certify.removal import remove_all
@@ -27,6 +27,7 @@ from tests.ragstack_local.support import OUTPUTS
 from tests.support.aws_service import Fault
 
 BY_NAME = {check.name: check for check in CHECKS}
+ROOT = Path(__file__).parents[4]
 ARN = "arn:aws:sts::123456789012:assumed-role/Operator/me"
 ABSENT = Fault("ValidationError", "Stack with id a does not exist")
 RENAMED = {name.replace("RagStack", PREFIX): values for name, values in OUTPUTS.items()}
@@ -306,3 +307,12 @@ def test_a_process_that_still_deploys_is_ended(undeployed: Site, cdk: Callable[.
     assert removal.KINDS[removal.DEPLOYING](undeployed.client, Resource(removal.DEPLOYING, str(folder)))
 
     assert child.process.wait(10) != 0
+
+
+def test_the_policy_in_the_documentation_is_that_of_the_checks() -> None:
+    """The account of these tests refuses calls that it does not name."""
+    assert (ROOT / "docs" / "certificates" / "stacks-policy.json").read_text() == rights.policy_text()
+
+
+def test_the_policy_is_short_enough_for_iam() -> None:
+    assert len("".join(rights.policy_text().split())) < 6144
