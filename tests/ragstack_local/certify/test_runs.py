@@ -79,6 +79,16 @@ def test_a_report_for_programs_has_what_people_see(finished: Report) -> None:
     assert all(f"| {check['name']} |" in text for check in data["checks"])
 
 
+def test_the_recorded_run_has_every_check() -> None:
+    recorded = json.loads((ROOT / "docs" / "certificates" / "local.json").read_text(encoding="utf-8"))["checks"]
+    expected = {check["name"]: check["expected"] for check in recorded}
+
+    assert {name: expected.get(name) for name in (check.name for check in SERVICES)} == {
+        check.name: check.expected for check in SERVICES
+    }
+    assert not [check["name"] for check in recorded if check["verdict"] == Verdict.DIFFERS]
+
+
 def test_the_policy_allows_all_calls_of_a_run(finished: Report) -> None:
     assert set(rights.actions_of([*finished.calls])) <= set(rights.actions_of(rights.OPERATIONS))
 
