@@ -21,7 +21,7 @@ from ragstack_local.certify.deployed.operations import FUNCTIONS, Failure
 from ragstack_local.certify.deployed.samples import Uploaded
 from ragstack_local.certify.runner import run_check
 from ragstack_local.certify.site import Site
-from tests.e2e.test_certificate import ON_AWS_ALONE
+from tests.e2e.test_certificate import ON_AWS_ALONE, names_in
 from tests.ragstack_local.certify.deployed.account import Account, Request, in_turn
 from tests.ragstack_local.certify.deployed.conftest import CONSOLE, PREFIX, PROGRAMS
 from tests.support.aws_service import Fault
@@ -270,6 +270,7 @@ def test_other_answers_differ(prepared: Site, account: Account, name: str) -> No
 
     assert outcome.verdict is Verdict.DIFFERS, outcome.reason
     assert "raised" not in str(outcome.observed)
+    assert not names_in(outcome)
 
 
 def test_each_check_of_aws_alone_has_both() -> None:
