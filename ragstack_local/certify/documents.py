@@ -13,6 +13,8 @@ ANIMALS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Attributes of the documents by which filters are tried: numbers, booleans, strings, lists, and none."""
 
+EVERY_ANIMAL: Final = "".join(sorted(ANIMALS))
+
 ANIMAL_QUERY: Final = "Which animals live here: the cheetah, the ant, the snail, the whale or the newt?"
 
 ASCII_WORD: Final = "quayside"
@@ -79,6 +81,12 @@ _NAMES: Final = {"c": "cheetah", "a": "ant", "s": "snail", "w": "whale", "n": "n
 def sidecar(key: str) -> str | None:
     """Return the key of the sidecar of a document; None if it has none."""
     return f"{key}.metadata.json" if key in _SIDECARS else None
+
+
+def letters(results: Sequence[Mapping[str, Any]]) -> str:
+    """Return the letters of the animals in results of Retrieve, sorted, each once."""
+    uris = [str(each["location"]) for each in results]
+    return "".join(letter for letter in sorted(ANIMALS) if any(f"{ANIMAL_PREFIX}{letter}.md" in uri for uri in uris))
 
 
 def pdf(pages: Sequence[str]) -> bytes:

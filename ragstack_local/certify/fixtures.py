@@ -29,6 +29,9 @@ LOCAL_ROLE: Final = "arn:aws:iam::000000000000:role/local"
 ROLE_SECONDS: Final = 120.0
 """How long IAM may take until Bedrock can assume a new role."""
 
+SEARCHABLE_SECONDS: Final = 300.0
+"""How long documents may be INDEXED before a search finds them; about a second is usual."""
+
 FINAL: Final = (
     "INDEXED",
     "PARTIALLY_INDEXED",
@@ -375,4 +378,16 @@ def ingested(site: Site) -> Mapping[str, str]:
     base.files.ingest([request_for(site, key) for key in documents.KEYS])
     statuses = base.files.settled(identifiers(site, documents.KEYS))
     base.texts.settled([document_identifier(LONG, CUSTOM)])
+    site.eventually(
+        lambda: _found_animals(site, base.id) == documents.EVERY_ANIMAL, "the documents to be found", SEARCHABLE_SECONDS
+    )
     return dict(zip(documents.KEYS, statuses, strict=True))
+
+
+def _found_animals(site: Site, knowledge_base_id: str) -> str:
+    answer = site.client("bedrock-agent-runtime").retrieve(
+        knowledgeBaseId=knowledge_base_id,
+        retrievalQuery={"text": documents.ANIMAL_QUERY},
+        retrievalConfiguration={"vectorSearchConfiguration": {"numberOfResults": 100}},
+    )
+    return documents.letters(answer["retrievalResults"])

@@ -14,7 +14,8 @@ Clients: TypeAlias = Callable[[str], Any]
 Remove: TypeAlias = Callable[[Clients, Resource], bool]
 """Removes a resource, if it exists; returns whether it is gone, or has still to be waited for."""
 
-ATTEMPTS: Final = 60
+ATTEMPTS: Final = 180
+"""A quarter of an hour on AWS for each resource."""
 WAIT_SECONDS: Final = 5.0
 
 

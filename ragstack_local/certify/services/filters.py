@@ -15,7 +15,6 @@ ON_RETRIEVE: Final = Topic(
 )
 
 INVALID: Final = {"error": "ValidationException"}
-EVERYTHING: Final = "acnsw"
 
 
 def add_checks(
@@ -258,7 +257,7 @@ _STRICTER_ON_AWS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
     "string_contains": (
         "stringContains is ignored on S3 Vectors, so that everything matches",
         clause("stringContains", "name", "whal"),
-        EVERYTHING,
+        documents.EVERY_ANIMAL,
         Source.THIRD_PARTY,
     ),
     "in_101": (
@@ -270,16 +269,6 @@ _STRICTER_ON_AWS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
 }
 
 
-def letters(results: Json) -> str:
-    """Return the letters of the animals in results of Retrieve, in their order, each once."""
-    uris = [str(each["location"]) for each in results]
-    return "".join(
-        letter
-        for letter in sorted(documents.ANIMALS)
-        if any(f"{documents.ANIMAL_PREFIX}{letter}.md" in uri for uri in uris)
-    )
-
-
 def _retrieve(filter_: Json, site: Site) -> Json:
     site.shared(ingested)
     found = site.client("bedrock-agent-runtime", validates=False).retrieve(
@@ -287,7 +276,7 @@ def _retrieve(filter_: Json, site: Site) -> Json:
         retrievalQuery={"text": documents.ANIMAL_QUERY},
         retrievalConfiguration={"vectorSearchConfiguration": {"numberOfResults": 100, "filter": filter_}},
     )
-    return letters(found["retrievalResults"])
+    return documents.letters(found["retrievalResults"])
 
 
 add_checks(ON_RETRIEVE, RETRIEVE, _retrieve)

@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from ragstack_common.ingestion.requests import CUSTOM, document_identifier, text_document
 from ragstack_local.certify import documents
-from ragstack_local.certify.check import Json, Source, Topic
+from ragstack_local.certify.check import Json, NotTried, Source, Topic
 from ragstack_local.certify.fixtures import (
     create_knowledge_base,
     identifiers,
@@ -31,6 +31,7 @@ CONTENTION: Final = ("ongoing", "running", "can't exceed")
 """Words by which ingestion knows that it has to wait. Source: ragstack_common.ingestion.bedrock_agent."""
 
 FINDABLE_SECONDS: Final = 60.0
+GONE_SECONDS: Final = 5.0
 
 
 def within(seconds: float, limits: Sequence[float] = (5, 30, 120, 600)) -> str:
@@ -197,7 +198,12 @@ def _missing_object(site: Site) -> Json:
     return files.settled(identifiers(site, ["files/missing.md"]))
 
 
-@ON.check("deletion", "A deleted document is NOT_FOUND some time later, and not found", Source.MODEL, ["NOT_FOUND", 0])
+@ON.check(
+    "deletion",
+    "A deleted document is NOT_FOUND some time later, and not found",
+    Source.MODEL,
+    ["NOT_FOUND", "not found"],
+)
 def _deletion(site: Site) -> Json:
     site.shared(ingested)
     texts = site.shared(knowledge_base).texts
@@ -206,8 +212,15 @@ def _deletion(site: Site) -> Json:
     texts.settled([identifier])
     site.client("bedrock-agent").delete_knowledge_base_documents(**texts.ids, documentIdentifiers=[identifier])
     site.eventually(lambda: texts.statuses([identifier]) == ["NOT_FOUND"], "the document to be gone")
-    found = [each for each in find(site, "anchor chain shackles") if "deleted" in str(each["location"])]
-    return [*texts.statuses([identifier]), len(found)]
+
+    def is_gone() -> bool:
+        return not any("deleted" in str(each["location"]) for each in find(site, "anchor chain shackles"))
+
+    try:
+        site.eventually(is_gone, "the document not to be found", GONE_SECONDS)
+    except TimeoutError:
+        return [*texts.statuses([identifier]), "found"]
+    return [*texts.statuses([identifier]), "not found"]
 
 
 @ON.check(
@@ -354,6 +367,10 @@ def _unsupported_file(site: Site) -> Json:
 
 
 def _creates(site: Site, part: str, model: str, **embedding: Any) -> Json:
+    if site.is_aws:
+        found = site.client("bedrock").get_foundation_model_availability(modelId=model)
+        if found["regionAvailability"] != "AVAILABLE":
+            raise NotTried(f"the Region does not have {model}")
     index = index_for_chunks(site, part)
     id_, _ = create_knowledge_base(site, part, **on_index(site, index, model, **embedding))
     return site.client("bedrock-agent").get_knowledge_base(knowledgeBaseId=id_)["knowledgeBase"]["status"]

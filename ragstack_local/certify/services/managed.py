@@ -11,8 +11,8 @@ from ragstack_common.core.uris import s3_urls
 from ragstack_common.ingestion.requests import CUSTOM
 from ragstack_common.settings.names import MANAGED_DATA_SOURCE_KEY, MANAGED_SOURCE_URI_KEY, SOURCE_URI_KEY
 from ragstack_local.certify import documents, fixtures
-from ragstack_local.certify.check import Json, Source, Topic
-from ragstack_local.certify.services.filters import INVALID, RETRIEVE, add_checks, clause, letters
+from ragstack_local.certify.check import Json, NotTried, Source, Topic
+from ragstack_local.certify.services.filters import INVALID, RETRIEVE, add_checks, clause
 from ragstack_local.certify.site import FixtureError, Site, error_code
 
 ON: Final = Topic("managed", "managed knowledge bases (docs/SEARCH.md)", "local_bedrock.operations.managed")
@@ -27,8 +27,13 @@ CONTENT: Final = "local_bedrock.operations.document_content"
 ACCESS: Final = "local_bedrock.search.access"
 AGENT: Final = "local_bedrock.operations.agentic"
 
+REGIONS: Final = (
+    *("ap-northeast-1", "ap-southeast-2", "eu-central-1", "eu-west-1", "eu-west-2", "us-east-1", "us-gov-west-1"),
+    "us-west-2",
+)
+"""Source: Amazon Bedrock User Guide, kb-managed-regions."""
+
 FIRST: Final = f"{documents.ANIMAL_PREFIX}c.md"
-SEARCHABLE_SECONDS: Final = 300.0
 RUN_SECONDS: Final = 2000.0
 
 
@@ -62,6 +67,8 @@ def configuration(kind: str, **parameters: Json) -> dict[str, Any]:
 
 def managed(site: Site) -> Managed:
     """The managed knowledge base."""
+    if site.is_aws and site.region not in REGIONS:
+        raise NotTried("the Region has no managed knowledge bases")
     name = fixtures.bucket_name(site, CUSTOM)
     fixtures.create_bucket(site, name)
     fixtures.upload(site, name)
@@ -99,9 +106,12 @@ def ingested(site: Site) -> Mapping[str, str]:
     for source, job in jobs.items():
         source.ended_job(job)
     site.eventually(
-        lambda: _search(site, documents.CONNECTOR_WORD) and letters(_search(site, documents.ANIMAL_QUERY)) == "acnsw",
+        lambda: (
+            _search(site, documents.CONNECTOR_WORD)
+            and documents.letters(_search(site, documents.ANIMAL_QUERY)) == documents.EVERY_ANIMAL
+        ),
         "the documents to be found",
-        SEARCHABLE_SECONDS,
+        fixtures.SEARCHABLE_SECONDS,
     )
     return dict(zip(documents.KEYS, statuses, strict=True))
 
@@ -511,7 +521,7 @@ def _deletion_protection(site: Site) -> Json:
 
 
 def _filtered(filter_: Json, site: Site) -> Json:
-    return letters(find(site, documents.ANIMAL_QUERY, filter=filter_))
+    return documents.letters(find(site, documents.ANIMAL_QUERY, filter=filter_))
 
 
 add_checks(ON_FILTERS, RETRIEVE, _filtered, seconds=RUN_SECONDS)

@@ -183,6 +183,7 @@ def _long_query(site: Site) -> Json:
 
 def _in_index(site: Site, **query: Json) -> list[Mapping[str, Json]]:
     site.shared(ingested)
+    wait_for_words(site, site.shared(knowledge_base).index)
     answer = site.client("s3vectors").query_vectors(
         **site.shared(knowledge_base).index, returnMetadata=True, **{"topK": 20, **query}
     )
@@ -205,8 +206,6 @@ def _of_animal(site: Site) -> Json:
     held_in=INDEX,
 )
 def _words_in_index(site: Site) -> Json:
-    site.shared(ingested)
-    wait_for_words(site, site.shared(knowledge_base).index)
     found = _in_index(site, queryTexts=[{"metadataKey": TEXT_KEY, "text": documents.ASCII_WORD}])
     return "found" if any(documents.ASCII_WORD in each["metadata"][TEXT_KEY] for each in found) else "not found"
 

@@ -320,3 +320,24 @@ def test_rights_that_cannot_be_read_are_unknown(session: Any, monkeypatch: pytes
         stubber.add_client_error("simulate_principal_policy", "AccessDenied")
 
         assert rights.missing_rights(session, Place("us-east-1", ACCOUNT), f"arn:aws:iam::{ACCOUNT}:user/ann") is None
+
+
+def test_the_time_of_a_fixture_is_not_that_of_the_check(session: Any, place: Place, tmp_path: Path) -> None:
+    def slow(site: Site) -> Any:
+        """The slow thing."""
+        site.pause(0.4)
+
+    def waits(site: Site) -> Any:
+        site.shared(slow)
+        site.pause(0.1)
+        return "expected"
+
+    assert outcomes_of(session, place, tmp_path, a_check("a", waits, seconds=0.3)) == [("matches", "expected")]
+
+
+def test_a_region_without_managed_knowledge_bases_is_the_reason(session: Any, place: Place, tmp_path: Path) -> None:
+    elsewhere = AsAws("sa-east-1", ACCOUNT, place.endpoints)
+
+    (found,) = outcomes_of(session, elsewhere, tmp_path, *chosen(("managed.creation",)))
+
+    assert found == ("not tried", "The managed knowledge base: the Region has no managed knowledge bases")
