@@ -114,9 +114,12 @@ def test_labels_decide_who_finds_it_and_hide_what_has_none(stack: LocalStack, he
     query = "What do herons eat or wait for?"
 
     everything = {result["source"] for result in stack.search(query)}
+    ours = {"x-amz-bedrock-kb-data-source-id": stack.connection.data_source_id}
+    filtered = {result["source"] for result in stack.search(query, metadata_filter=ours, filter_mode="strict")}
     alice, bob = (people.got(user, "POST", "/api/retrieve", {"query": query})["results"] for user in ("alice", "bob"))
 
     assert {heron, ELSEWHERE} <= everything
+    assert (heron in filtered, ELSEWHERE in filtered) == (True, False)
     assert [result["source"] for result in alice] == [heron]
     assert bob == []
 
