@@ -121,14 +121,12 @@ def _delete_source(agent: Any, knowledge_base: str, source: Mapping[str, Any]) -
     ids = {"knowledgeBaseId": knowledge_base, "dataSourceId": source["dataSourceId"]}
     if source["status"] == "DELETING":
         return
-    if source["status"] == "DELETE_UNSUCCESSFUL":  # its index is gone: leave the vectors alone
+    if source["status"] == "DELETE_UNSUCCESSFUL":
         found = agent.get_data_source(**ids)["dataSource"]
-        agent.update_data_source(
-            **ids,
-            name=found["name"],
-            dataSourceConfiguration=found["dataSourceConfiguration"],
-            dataDeletionPolicy="RETAIN",
-        )
+        if found["dataSourceConfiguration"]["type"] != CONNECTOR:  # its index is gone: leave the vectors alone
+            kept = ("name", "dataSourceConfiguration", "vectorIngestionConfiguration")
+            same = {name: found[name] for name in kept if name in found}
+            agent.update_data_source(**ids, **same, dataDeletionPolicy="RETAIN")
     _gone(lambda: agent.delete_data_source(**ids))
 
 
@@ -140,6 +138,8 @@ def _gone(delete: Callable[[], object]) -> bool:
             raise
     return True
 
+
+CONNECTOR: Final = "MANAGED_KNOWLEDGE_BASE_CONNECTOR"
 
 BUCKET: Final = "bucket"
 VECTOR_BUCKET: Final = "vector bucket"

@@ -9,17 +9,10 @@ from botocore.exceptions import ClientError
 from ragstack_local.certify.site import PREFIX, Place
 
 _SERVICES: Final = {
-    "bedrock": "bedrock",
-    "bedrock-agent": "bedrock",
-    "bedrock-agent-runtime": "bedrock",
-    "bedrock-runtime": "bedrock",
-    "cloudwatch": "cloudwatch",
-    "cognito-idp": "cognito-idp",
-    "events": "events",
-    "execute-api": "execute-api",
+    **dict.fromkeys(("bedrock-agent", "bedrock-agent-runtime", "bedrock-runtime"), "bedrock"),
     "service-quotas": "servicequotas",
 }
-"""The prefix of actions by the name of the client, where they differ or are not that of the client."""
+"""The prefix of actions by the name of the client, where they differ."""
 
 _ACTIONS: Final[Mapping[str, Sequence[str]]] = {
     "bedrock-agent-runtime.AgenticRetrieveStream": (
@@ -30,12 +23,8 @@ _ACTIONS: Final[Mapping[str, Sequence[str]]] = {
     "bedrock-agent.CreateKnowledgeBase": ("bedrock:CreateKnowledgeBase", "iam:PassRole"),
     "bedrock-runtime.Converse": ("bedrock:InvokeModel",),
     "bedrock-runtime.ConverseStream": ("bedrock:InvokeModelWithResponseStream",),
-    "execute-api.Request": ("execute-api:Invoke",),
     "s3.DeleteObjects": ("s3:DeleteObject", "s3:DeleteObjectVersion"),
-    "s3.HeadBucket": ("s3:ListBucket",),
-    "s3.HeadObject": ("s3:GetObject",),
     "s3.ListObjectVersions": ("s3:ListBucketVersions",),
-    "s3.ListObjectsV2": ("s3:ListBucket",),
     "s3vectors.QueryVectors": ("s3vectors:QueryVectors", "s3vectors:GetVectors"),
 }
 """The actions of operations whose name is not that of their only action. Source: Service Authorization Reference."""
@@ -77,9 +66,6 @@ OPERATIONS: Final = (
     *("service-quotas.ListAWSDefaultServiceQuotas", "service-quotas.ListServiceQuotas"),
 )
 """What the checks of the services and their removal call. A test compares it with the calls of a run."""
-
-DEPLOYS: Final = ("sts:AssumeRole", "cloudformation:DescribeStacks")
-"""What ``cdk deploy`` needs of the caller: the roles of the bootstrap do the rest."""
 
 
 def actions_of(operations: Sequence[str]) -> list[str]:

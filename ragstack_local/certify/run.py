@@ -60,8 +60,7 @@ def certify(
     try:
         outcomes = run_checks(site, checks, show)
     finally:
-        left = remove_all(journal, KINDS, _clients(session, place), show=cleaning, wait_seconds=_wait_seconds(place))
-        journal.end()
+        left = _remove(session, place, journal, cleaning)
     report = Report(
         target="AWS" if place.is_aws else "local stack",
         region=place.region,
@@ -89,16 +88,24 @@ def clean_up(
         for _, journal in found:
             remaining = journal.remaining()
             if journal.place == place.fields and remaining:
-                kept = remove_all(
-                    journal, KINDS, _clients(session, place), show=cleaning, wait_seconds=_wait_seconds(place)
-                )
+                kept = _remove_all(session, place, journal, cleaning)
                 count += len(remaining) - len(kept)
                 left += kept
     return count, left
 
 
-def _wait_seconds(place: Place) -> float:
-    return WAIT_SECONDS if place.is_aws else LOCAL_WAIT_SECONDS
+def _remove(session: Any, place: Place, journal: Journal, cleaning: Callable[[Resource], None]) -> Left:
+    try:
+        return _remove_all(session, place, journal, cleaning)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("Not everything is removed: `ragstack certify --clean-up` removes the rest") from None
+    finally:
+        journal.end()
+
+
+def _remove_all(session: Any, place: Place, journal: Journal, cleaning: Callable[[Resource], None]) -> Left:
+    wait_seconds = WAIT_SECONDS if place.is_aws else LOCAL_WAIT_SECONDS
+    return remove_all(journal, KINDS, _clients(session, place), show=cleaning, wait_seconds=wait_seconds)
 
 
 def _clients(session: Any, place: Place) -> Clients:

@@ -49,13 +49,17 @@ def _run(site: Site, topics: Iterable[str], run_topic: Callable[[str], None]) ->
     if not topics:
         return
     with ThreadPoolExecutor(len(topics)) as threads:
-        running = [threads.submit(run_topic, topic) for topic in topics]
-        while not all(each.done() for each in running):
-            try:
-                for each in running:
-                    each.result()
-            except KeyboardInterrupt:
-                site.stopping.set()
+        try:
+            running = [threads.submit(run_topic, topic) for topic in topics]
+            while not all(each.done() for each in running):
+                try:
+                    for each in running:
+                        each.result()
+                except KeyboardInterrupt:
+                    site.stopping.set()
+        except BaseException:  # the threads are waited for
+            site.stopping.set()
+            raise
 
 
 def run_check(site: Site, check: Check) -> Outcome:

@@ -94,6 +94,8 @@ def _site(*, aws: bool, bedrock: str | None, s3_endpoint: str | None) -> "tuple[
     from ragstack_local.certify.site import Place  # noqa: PLC0415 - help does without
 
     if aws:
+        if bedrock is not None or s3_endpoint is not None:
+            raise typer.BadParameter("--aws uses an account, not a local Bedrock", param_hint="--aws")
         return (*_account(), None)
     if (bedrock is None) != (s3_endpoint is None):
         raise typer.BadParameter("--bedrock and --s3-endpoint need each other", param_hint="--bedrock")

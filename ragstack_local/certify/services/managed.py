@@ -12,6 +12,7 @@ from ragstack_common.ingestion.requests import CUSTOM
 from ragstack_common.settings.names import MANAGED_DATA_SOURCE_KEY, MANAGED_SOURCE_URI_KEY, SOURCE_URI_KEY
 from ragstack_local.certify import documents, fixtures
 from ragstack_local.certify.check import Json, NotTried, Source, Topic
+from ragstack_local.certify.removal import CONNECTOR
 from ragstack_local.certify.services.filters import INVALID, RETRIEVE, add_checks, clause
 from ragstack_local.certify.site import FixtureError, Site, error_code
 
@@ -58,7 +59,7 @@ class Managed:
 def configuration(kind: str, **parameters: Json) -> dict[str, Any]:
     """Return the configuration of a data source with a connector."""
     return {
-        "type": "MANAGED_KNOWLEDGE_BASE_CONNECTOR",
+        "type": CONNECTOR,
         "managedKnowledgeBaseConnectorConfiguration": {
             "connectorParameters": {"type": kind, "version": "1", **parameters}
         },

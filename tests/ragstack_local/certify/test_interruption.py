@@ -15,6 +15,7 @@ from ragstack_local.certify.fixtures import on_index
 from ragstack_local.certify.journal import PLANNED, Journal, Resource
 from ragstack_local.certify.site import Place, Site
 from ragstack_local.errors import INTERRUPTED
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("certify-services")
 
@@ -61,6 +62,7 @@ def account(session: Any, place: Place, tmp_path: Path) -> Iterator[Account]:
     base = account.agent.create_knowledge_base(name=name, roleArn=role, **configuration)["knowledgeBase"]
     yield account
     account.agent.delete_knowledge_base(knowledgeBaseId=base["knowledgeBaseId"])
+    eventually(lambda: ("base", name) not in account.names())
     account.vectors.delete_index(**index)
     account.vectors.delete_vector_bucket(vectorBucketName=name)
     account.s3.delete_object(Bucket=name, Key="kept")

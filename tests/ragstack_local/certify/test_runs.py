@@ -117,7 +117,7 @@ def as_aws(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
 def test_the_requests_of_a_run_on_aws_are_valid_and_its_role_is_removed(
     session: Any, as_aws: Place, tmp_path: Path
 ) -> None:
-    checks = chosen(("ingestion.creation", "retrieval.score", "managed.creation", "managed.place_of_s3"))
+    checks = chosen(("ingestion.creation", "retrieval", "managed"))
     iam = session.client("iam", endpoint_url=as_aws.endpoint("iam"))
     policies: list[str] = []
 
@@ -127,7 +127,7 @@ def test_the_requests_of_a_run_on_aws_are_valid_and_its_role_is_removed(
     session.events.register("provide-client-params.iam.PutRolePolicy", keep)
     report, left, _ = run.certify(session, as_aws, checks, tmp_path)
 
-    assert [outcome.verdict for outcome in report.outcomes] == [Verdict.MATCHES] * 4, report.outcomes
+    assert [outcome for outcome in report.outcomes if outcome.verdict is not Verdict.MATCHES] == []
     assert not left
     assert report.target == "AWS"
     assert report.costs["searches"] > 0
