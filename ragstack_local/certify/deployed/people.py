@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from typing import Any, Final
@@ -63,7 +63,7 @@ class People:
     stranger: Address
     client: ClientRegistration
     name: str
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
 
 
 def people(site: Site) -> People:
