@@ -32,16 +32,11 @@ ROLE_SECONDS: Final = 120.0
 SEARCHABLE_SECONDS: Final = 300.0
 """How long documents may be INDEXED before a search finds them; about a second is usual."""
 
-FINAL: Final = (
-    "INDEXED",
-    "PARTIALLY_INDEXED",
-    "FAILED",
-    "IGNORED",
-    "METADATA_PARTIALLY_INDEXED",
-    "METADATA_UPDATE_FAILED",
-    "NOT_FOUND",
-)
-"""Statuses of a document that no longer changes. Source: bedrock-agent, DocumentStatus."""
+UNDER_WAY: Final = ("STARTING", "PENDING", "IN_PROGRESS", "DELETING", "DELETE_IN_PROGRESS")
+"""Statuses of a document that is worked on; all others are final, also unknown ones.
+
+Source: bedrock-agent, DocumentStatus.
+"""
 
 DOCUMENTS_PER_CALL: Final = 10
 
@@ -193,12 +188,12 @@ class Source:
 
     def settled(self, identifiers: Sequence[Mapping[str, Any]]) -> list[str]:
         """Wait until the statuses of documents no longer change, and return them."""
-        seen = self.site.statuses
+        seen = self.site.statuses[self.knowledge_base_id]
 
         def look() -> list[str] | None:
             found = self.statuses(identifiers)
             seen.update(found)
-            return found if all(status in FINAL for status in found) else None
+            return None if set(found) & set(UNDER_WAY) else found
 
         return self.site.eventually(look, "the documents to be INDEXED") or []
 
@@ -382,6 +377,12 @@ def ingested(site: Site) -> Mapping[str, str]:
         lambda: _found_animals(site, base.id) == documents.EVERY_ANIMAL, "the documents to be found", SEARCHABLE_SECONDS
     )
     return dict(zip(documents.KEYS, statuses, strict=True))
+
+
+def unknown_statuses(site: Site, knowledge_base_id: str) -> list[str]:
+    """Return the statuses of documents of a knowledge base that the service model does not know."""
+    shape = site.client("bedrock-agent").meta.service_model.shape_for("DocumentStatus")
+    return sorted(site.statuses[knowledge_base_id] - set(shape.enum))
 
 
 def _found_animals(site: Site, knowledge_base_id: str) -> str:

@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -69,7 +69,7 @@ class Site:
         token: The run's own, in the names of all its resources.
         connection: The local stack; None on AWS, or if only a local Bedrock is tried.
         calls: Counts the calls of the run, by ``SERVICE.OPERATION``.
-        statuses: Statuses of documents that were seen.
+        statuses: Statuses of documents that were seen, by the id of their knowledge base.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Site:
         self.journal = journal
         self.connection = connection
         self.calls: Counter[str] = Counter()
-        self.statuses: set[str] = set()
+        self.statuses: defaultdict[str, set[str]] = defaultdict(set)
         self.clock = clock
         self.stopping = threading.Event()
         self._ends = clock() + seconds

@@ -18,6 +18,7 @@ from ragstack_local.certify.fixtures import (
     objects,
     on_index,
     request_for,
+    unknown_statuses,
 )
 from ragstack_local.certify.services.retrieval import find, texts_found
 from ragstack_local.certify.site import FixtureError, Site, error_code
@@ -121,10 +122,9 @@ def _after_first_job(site: Site) -> Json:
     used_by="states of documents, reconciliation",
 )
 def _statuses(site: Site) -> Json:
-    """The statuses that the model does not know."""
+    """Those that it does not know."""
     site.shared(ingested)
-    shape = site.client("bedrock-agent").meta.service_model.shape_for("DocumentStatus")
-    return sorted(site.statuses - set(shape.enum))
+    return unknown_statuses(site, site.shared(knowledge_base).id)
 
 
 @ON.check(

@@ -1,5 +1,6 @@
 """Faults: what each check of the services must notice, put between botocore and the local Bedrock."""
 
+import copy
 import io
 import itertools
 import json
@@ -64,7 +65,7 @@ class Facts:
     def changed(self, fault: Fault, site: Site) -> Iterator[None]:
         for fixture in fault.forgets:
             site._made.pop(fixture, None)
-        kept, statuses = dict(site._made), set(site.statuses)
+        kept, statuses = dict(site._made), copy.deepcopy(site.statuses)
         for fixture in fault.remakes:
             site._made.pop(fixture)
         for fixture, change in fault.made.items():
@@ -160,7 +161,7 @@ def _statuses(status: str, fixture: Callable[[Site], Any]) -> Fault:
     return response("GetKnowledgeBaseDocuments", change, remakes=(fixture,))
 
 
-def _text_indexed_first() -> Fault:
+def _text_indexed_first(fixture: Callable[[Site], Any]) -> Fault:
     """The first answer has a status that the service model does not know."""
     status = iter(["TEXT_INDEXED"])
 
@@ -168,7 +169,7 @@ def _text_indexed_first() -> Fault:
         first = parsed["documentDetails"][0]
         first["status"] = next(status, first["status"])
 
-    return response("GetKnowledgeBaseDocuments", change, remakes=(fixtures.ingested,))
+    return response("GetKnowledgeBaseDocuments", change, remakes=(fixture,))
 
 
 def _text(found: str, shown: str) -> Fault:
@@ -404,7 +405,8 @@ FAULTS: Mapping[str, Fault] = {
         "GetIngestionJob", lambda parsed: parsed["ingestionJob"]["statistics"].update(numberOfDocumentsDeleted=3)
     ),
     # The rest of ingestion
-    "ingestion.statuses": _text_indexed_first(),
+    "ingestion.statuses": _text_indexed_first(fixtures.ingested),
+    "managed.statuses": _text_indexed_first(managed.ingested),
     "ingestion.second_job": Fault(codes={"StartIngestionJob": "ValidationException"}),
     "ingestion.before_first_job": Fault(),
     # The account and its models
