@@ -36,7 +36,7 @@ def retrieve(site: Site, text: str, *, validates: bool = True, token: str | None
     return site.client("bedrock-agent-runtime", validates=validates).retrieve(
         knowledgeBaseId=site.shared(knowledge_base).id,
         retrievalQuery={"text": text},
-        retrievalConfiguration={"vectorSearchConfiguration": {"numberOfResults": 20, **search}},
+        retrievalConfiguration={"vectorSearchConfiguration": {"numberOfResults": 100, **search}},
         **({"nextToken": token} if token else {}),
     )
 
