@@ -22,6 +22,7 @@ from ragstack_local.certify.runner import run_check
 from ragstack_local.certify.site import Place, Site
 from ragstack_local.connection.connection import Connection, local_session
 from tests.e2e.support import LocalStack
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
 
@@ -68,11 +69,18 @@ def clean(site: Site) -> None:
     site.journal.end()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One run for all tests, whose documents the tests of other files do not find."""
     made = new_site(stack, tmp_path_factory.mktemp("journals"), "aaaaaaaaaa")
     yield made
     clean(made)
+
+    def is_gone() -> bool:
+        _, listed = stack.request("GET", f"/api/documents?prefix={made.name()}%2F")
+        return all(each["status"] == "DELETED" for each in listed["documents"])
+
+    eventually(is_gone)
 
 
 @pytest.mark.parametrize("name", [*ON_AWS_ALONE, *(check.name for check in CHECKS if check.topic == untried.TOPIC)])
