@@ -10,6 +10,7 @@ from typing import Any, Final
 import httpx2
 
 from ragstack_common.core.json_text import parse_json
+from ragstack_local.certify.check import NotTried
 
 TIMEOUT_SECONDS: Final = 60.0
 """A cold start and a search; API Gateway itself waits 29 seconds, except for routes that stream."""
@@ -69,21 +70,26 @@ def send(
         body: The body, or the file of a form.
         headers: Headers.
         form: The fields of a form before its file.
+
+    Raises:
+        NotTried: The connection was lost, or could not be made.
     """
     content: dict[str, Any] = {"content": body}
     if form is not None:
         content = {"data": dict(form), "files": {"file": ("file", body or b"")}}
     parts, arrivals = [], []
-    with _client(is_secure=not url.startswith("http:")).stream(
-        method, url, headers=dict(headers or {}), **content
-    ) as response:
-        for part in response.iter_raw():
-            parts.append(part)
-            arrivals.append(time.monotonic())
-        found = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(
-            response.status_code, found, b"".join(parts), tuple(arrival - arrivals[0] for arrival in arrivals)
-        )
+    try:
+        with _client(is_secure=not url.startswith("http:")).stream(
+            method, url, headers=dict(headers or {}), **content
+        ) as response:
+            for part in response.iter_raw():
+                parts.append(part)
+                arrivals.append(time.monotonic())
+    except httpx2.TransportError as error:
+        raise NotTried(f"a server did not answer ({type(error).__name__})") from error
+    found = {name.lower(): value for name, value in response.headers.items()}
+    since_first = tuple(arrival - arrivals[0] for arrival in arrivals)
+    return Answer(response.status_code, found, b"".join(parts), since_first)
 
 
 @cache

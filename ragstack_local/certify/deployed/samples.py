@@ -249,17 +249,17 @@ def _found(deployed: Deployment, sample: Sample) -> str:
     return LATER
 
 
-def results(deployed: Deployment, query: str, *kinds: Sample, **more: Any) -> list[Mapping[str, Any]]:
+def results(deployed: Deployment, query: str, *kinds: Sample) -> list[Mapping[str, Any]]:
     """Search in the documents of the run, or only in some of them; returns the results, best first."""
     chosen: dict[str, Any] = {ATTRIBUTE: {"$eq": deployed.site.token}}
     if kinds:
         chosen[KIND] = {"$in": [each.name for each in kinds]}
-    return search(deployed, query, chosen, **more)
+    return search(deployed, query, chosen)
 
 
-def search(deployed: Deployment, query: str, filter_: Mapping[str, Any], **more: Any) -> list[Mapping[str, Any]]:
+def search(deployed: Deployment, query: str, filter_: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Search with a filter; returns the results, best first."""
-    request = {"query": query, "metadata_filter": filter_, "filter_mode": "strict", "top_k": 20, **more}
+    request = {"query": query, "metadata_filter": filter_, "filter_mode": "strict", "top_k": 20}
     found = deployed.read("POST", "/api/retrieve", request)
     return [*found["results"]]
 
