@@ -17,7 +17,6 @@ OPERATIONS: Final[Mapping[tuple[str, ...], Sequence[str]]] = {
         *("cloudformation.DescribeStackResources", "cloudformation.GetTemplate", "cloudformation.ListStackResources"),
         "cloudformation.UpdateStack",
     ),
-    ("arn:aws:execute-api:*:*:*",): ("execute-api.Request",),
     ("arn:aws:logs:*:*:log-group:RagStackCertify*", "arn:aws:logs:*:*:log-group:/aws/lambda/RagStackCertify*"): (
         "logs.DeleteLogGroup",
         "logs.FilterLogEvents",
@@ -60,7 +59,10 @@ DEPLOYING: Final = "arn:aws:iam::*:role/cdk-hnb659fds-*"
 
 def policy() -> dict[str, Any]:
     """Return the IAM policy of a caller who runs these checks, next to the services' and that of operators."""
-    statements: list[dict[str, Any]] = [{"Effect": "Allow", "Action": ["sts:AssumeRole"], "Resource": [DEPLOYING]}]
+    statements: list[dict[str, Any]] = [
+        {"Effect": "Allow", "Action": ["sts:AssumeRole"], "Resource": [DEPLOYING]},
+        {"Effect": "Allow", "Action": ["execute-api:Invoke"], "Resource": ["arn:aws:execute-api:*:*:*"]},
+    ]
     for resources, operations in OPERATIONS.items():
         statements.append({"Effect": "Allow", "Action": actions_of(operations), "Resource": [*resources]})
     statements.append({"Effect": "Allow", "Action": [*BY_CLOUDFORMATION], "Resource": ["*"]})
