@@ -12,7 +12,9 @@ from ragstack_local.errors import FAILED, INTERRUPTED, StackError
 from ragstack_local.show import display
 
 if TYPE_CHECKING:
-    from ragstack_local.certify.check import Outcome
+    from collections.abc import Sequence
+
+    from ragstack_local.certify.check import Check, Outcome
     from ragstack_local.certify.journal import Resource
     from ragstack_local.certify.site import Place
 
@@ -62,8 +64,7 @@ def certify(
             f"no check is called {' or '.join(only or ())}: --list names them", param_hint="--only"
         )
     if list_:
-        for check in checks:
-            display.console.print(Text.assemble((check.name, "bold"), f"  {check.belief}"), soft_wrap=True)
+        _show_list(checks)
         return
     session, place, connection = _site(aws=aws, bedrock=bedrock, s3_endpoint=s3_endpoint)
     journals = Project.find().data / JOURNALS
@@ -149,6 +150,20 @@ def _prepare(session: Any, place: "Place", *, asks: bool) -> None:
     )
     if asks:
         confirm("Create these resources?")
+
+
+def _show_list(checks: "Sequence[Check]") -> None:
+    """Print names and beliefs, with a blank line between the groups of the first parts of the names."""
+    groups: dict[str, list[Check]] = {}
+    for check in checks:
+        groups.setdefault(check.name.partition(".")[0], []).append(check)
+    for number, group in enumerate(groups.values()):
+        if number:
+            display.console.print()
+        width = max(len(check.name) for check in group)
+        for check in group:
+            line = Text.assemble((f"{check.name:{width}}", "bold"), f"  {check.belief}")
+            display.console.print(line, soft_wrap=True)
 
 
 def _show(outcome: "Outcome") -> None:

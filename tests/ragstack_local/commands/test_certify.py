@@ -30,6 +30,24 @@ def test_the_list_names_every_check_and_tries_none() -> None:
     assert all(check.name in done.output for check in catalogue.CHECKS)
 
 
+def test_the_list_has_a_group_for_each_subject_with_aligned_beliefs() -> None:
+    groups = certify("--list").output.strip("\n").split("\n\n")
+    subjects = [{line.partition(".")[0] for line in group.splitlines()} for group in groups]
+
+    assert all(len(subject) == 1 for subject in subjects)
+    assert len(subjects) == len(set.union(*subjects))
+    for group in groups:
+        columns = {len(line) - len(line.partition(" ")[2].lstrip()) for line in group.splitlines()}
+        assert len(columns) == 1
+
+
+def test_the_list_takes_patterns() -> None:
+    vectors, words = certify("--list", "--only", "words.pages", "--only", "vectors.*").output.split("\n\n")
+
+    assert len(vectors.splitlines()) == sum(check.name.startswith("vectors.") for check in catalogue.CHECKS)
+    assert words.startswith("words.pages  ")
+
+
 def test_a_pattern_chooses_by_name_or_by_topic() -> None:
     by_name = certify("--list", "--only", "filters.starts_*").output.splitlines()
     by_topic = certify("--list", "--only", "vectors").output
