@@ -1,6 +1,7 @@
 """What a retrievalConfiguration asks for: vectorSearchConfiguration, or managedSearchConfiguration on MANAGED bases."""
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +12,9 @@ from local_bedrock.store.resources import StoredKnowledgeBase
 from ragstack_common.core.errors import InvalidFilterError
 from ragstack_common.filters import Filter, Operator, parse
 from ragstack_common.filters.bedrock import MAX_MEMBERS
+from ragstack_common.filters.constraints import constraints
 from ragstack_common.filters.store_rules import STORE_RULES
+from ragstack_common.filters.tree import And, Clause, Or, all_of
 from ragstack_common.settings.names import MANAGED, S3_VECTORS
 
 DEFAULT_RESULTS: Final = 5
@@ -149,9 +152,26 @@ def _filters(base: StoredKnowledgeBase, given: Mapping[str, Any] | None) -> Filt
         if any(operator in part for part in _parts(given)):
             raise InvalidRequest(f"The filter operator {operator} is not supported on {base.search}")
     try:
-        return parse(given)
+        filter_ = parse(given)
     except InvalidFilterError as error:
         raise InvalidRequest(f"The filter is not valid: {error}") from error
+    rules = STORE_RULES[base.search]
+    if rules.max_constraints is not None and constraints(filter_) > rules.max_constraints:
+        raise InvalidRequest(f"The filter has more than {rules.max_constraints} constraints")
+    return filter_ if base.search == MANAGED else _without_ignored(filter_, rules.ignored)
+
+
+def _without_ignored(filter_: Filter, ignored: AbstractSet[Operator]) -> Filter | None:
+    """Leave out what the vector store ignores, which every document matches; None is no filter."""
+    match filter_:
+        case And(members):
+            return all_of(*(_without_ignored(member, ignored) for member in members))
+        case Or(members):
+            left = [part for member in members if (part := _without_ignored(member, ignored))]
+            return Or(tuple(left)) if len(left) == len(members) else None
+        case Clause(operator) if operator in ignored:
+            return None
+    return filter_
 
 
 _GROUPS: Final = ("andAll", "orAll")

@@ -180,6 +180,23 @@ def test_starts_with_on_s3_vectors_is_refused_however_deep(on_s3_vectors: Source
     assert all("startsWith" in message for message in messages)
 
 
+def test_string_contains_on_s3_vectors_matches_every_document(on_s3_vectors: Source) -> None:
+    ignored, raptors = clause("stringContains", "topic", "rap"), clause("equals", "topic", "raptors")
+    search = partial(found, on_s3_vectors)
+
+    assert search(filter=ignored) == search(filter={"orAll": [ignored, raptors]}) == search()
+    assert search(filter={"andAll": [ignored, raptors]}) == search(filter=raptors)
+    assert sorted(search(filter=raptors)) == ["kite", "osprey"]
+
+
+def test_a_filter_on_s3_vectors_has_at_most_a_hundred_constraints(on_s3_vectors: Source, birds: Source) -> None:
+    hundred, more = (clause("in", "year", [*range(2000, 2000 + count)]) for count in (100, 101))
+
+    assert found(on_s3_vectors, filter=hundred)
+    assert "more than 100 constraints" in refusal(lambda: found(on_s3_vectors, filter=more))
+    assert found(birds, filter=more)
+
+
 @pytest.mark.parametrize(
     "request_",
     [

@@ -251,9 +251,6 @@ RETRIEVE: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
 
 _ON_S3_VECTORS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
     "starts_with": ("startsWith is refused on S3 Vectors", clause("startsWith", "name", "ch"), INVALID, Source.MODEL),
-}
-
-_STRICTER_ON_AWS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
     "string_contains": (
         "stringContains is ignored on S3 Vectors, so that everything matches",
         clause("stringContains", "name", "whal"),
@@ -281,11 +278,5 @@ def _retrieve(filter_: Json, site: Site) -> Json:
 
 add_checks(ON_RETRIEVE, RETRIEVE, _retrieve)
 add_checks(ON_RETRIEVE, _ON_S3_VECTORS, _retrieve)
-add_checks(
-    ON_RETRIEVE,
-    _STRICTER_ON_AWS,
-    _retrieve,
-    aws_only="the local Bedrock applies stringContains, and does not count the constraints of Retrieve",
-)
 
 CHECKS: Final = (*ON_VECTORS.checks, *ON_RETRIEVE.checks)

@@ -430,8 +430,6 @@ FAULTS: Mapping[str, Fault] = {
     "limits.get_documents": Fault(),
     "limits.ingest_documents": Fault(refuses={"IngestKnowledgeBaseDocuments": "ConflictException"}),
     "words.building": Fault(instead={"QueryVectors": error("ConflictException")}),
-    "filters.string_contains": Fault(),
-    "filters.in_101": Fault(),
 }
 """What the checks must notice; :func:`fault_of` knows those of tables of filters and of refusals."""
 
@@ -454,8 +452,6 @@ def on_aws(check: Check) -> Fault:
 
 ON_AWS: Mapping[str, Fault] = {
     "words.building": Fault(instead={"QueryVectors": error("ValidationException")}),
-    "filters.string_contains": IGNORED_FILTER,
-    "filters.in_101": Fault(instead={"Retrieve": error("ValidationException")}),
     "ingestion.before_first_job": Fault(instead={"IngestKnowledgeBaseDocuments": error("ValidationException")}),
     "account.quota_names": _quotas(*QUOTA_NAMES),
     "account.model_quota_names": _quotas(*QUOTA_NAMES),
