@@ -112,8 +112,8 @@ def check_engine(settings: QuerySettings) -> None:
 def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str, Any], find_store: StoreSource) -> Any:
     """Add id, store, index and tenants to every part of a configuration that searches the function's knowledge base.
 
-    A part that names no knowledge base searches that one. The store of another is found unless the configuration names
-    it.
+    A part that names no knowledge base searches that one. For another knowledge base, the store is looked up unless
+    the configuration names it, and the function's data source is left out.
     """
     if isinstance(config, list):
         return [_with_own_store(part, settings, own_store, find_store) for part in config]
@@ -130,7 +130,8 @@ def _with_own_store(config: Any, settings: QuerySettings, own_store: Mapping[str
         resource_id(str(name))
         for name in (parts.get("knowledge_base_id", settings.knowledge_base_id), settings.knowledge_base_id)
     )
-    its_store = own_store if searched == own else {"vector_store": OTHER_STORE}
+    # A data source belongs to one knowledge base: in another, its id would match nothing.
+    its_store = own_store if searched == own else {"vector_store": OTHER_STORE, "data_source_id": None}
     found = {"knowledge_base_id": settings.knowledge_base_id, **its_store, **parts}
     if found["vector_store"] == OTHER_STORE:
         found["vector_store"] = find_store(searched)

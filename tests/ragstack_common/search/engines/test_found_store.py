@@ -146,3 +146,18 @@ def test_the_status_says_that_a_managed_knowledge_base_finds_words(agent: AwsSer
     assert word_search_of(settings(vector_store="MANAGED"))() == WordSearch(search_type="HYBRID")
     assert agent.requests == []
     assert word_search_of(settings(vector_store="OTHER"))() == WordSearch(search_type="HYBRID")
+
+
+def test_another_knowledge_base_is_searched_in_all_of_its_data_sources(agent: AwsService, searches: AwsService) -> None:
+    agent.program("GetKnowledgeBase", described_knowledge_base(**STORES[MANAGED]))
+    other = {"DATA_SOURCE_ID": "KLMNOPQRST", "RETRIEVAL_ENGINE_CONFIG": '{"knowledge_base_id": "ZYXWVUTSRQ"}'}
+
+    for env in (other, {**other, "RETRIEVAL_ENGINE_CONFIG": f'{{"knowledge_base_id": "{KNOWLEDGE_BASE}"}}'}):
+        searches.program("Retrieve", hits())
+        assert service(**env).retrieve(RetrieveRequest(query="leave"), OPERATOR).complete
+
+    all_of_it, one_of_its_own = (each["retrievalConfiguration"] for each in searches.asked("Retrieve"))
+    assert "filter" not in all_of_it["managedSearchConfiguration"]
+    assert one_of_its_own["managedSearchConfiguration"]["filter"] == {
+        "equals": {"key": "_data_source_id", "value": "KLMNOPQRST"}
+    }
