@@ -27,9 +27,11 @@ EXPECTED: Final[Mapping[str, float]] = {
     "searches": 0.50,
     "models": 0.10,
     "S3 Vectors and S3": 0.02,
-    "stacks for an hour": 0.40,
 }
-"""Dollars that a run on AWS is expected to cost: 450 searches, and alarms, functions and logs of the stacks."""
+"""Dollars that the checks of the services are expected to cost, with 450 searches of managed knowledge bases."""
+
+EXPECTED_OF_STACKS: Final[Mapping[str, float]] = {"stacks for an hour": 0.40}
+"""Dollars that the checks of the stacks are expected to cost: alarms, functions, models and logs."""
 
 
 def cost_of(calls: Mapping[str, int]) -> dict[str, float]:

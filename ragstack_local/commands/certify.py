@@ -29,26 +29,31 @@ def certify(
         bool, typer.Option("--aws", help="Use the AWS account of the AWS settings instead of the local stack.")
     ] = False,
     bedrock: Annotated[
-        str | None, typer.Option(metavar="URL", help="Use only the local Bedrock at this URL, with --s3-endpoint.")
+        str | None,
+        typer.Option(
+            metavar="URL", help="Use the local Bedrock at this URL instead of a local stack. Needs --s3-endpoint."
+        ),
     ] = None,
     s3_endpoint: Annotated[
-        str | None, typer.Option(metavar="URL", help="The S3 from which that local Bedrock reads.")
+        str | None, typer.Option(metavar="URL", help="The S3 endpoint that this local Bedrock reads from.")
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Only checks with such a name or topic, such as 'filters.*'."),
+        typer.Option(
+            metavar="PATTERN", help="Try only the checks whose name or topic matches, such as 'filters.*'. Repeatable."
+        ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the checks, and try none.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the checks without running them.")] = False,
     output: Annotated[Path, typer.Option(help="The folder for the report.", file_okay=False)] = Path("certificates"),
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before resources are created on AWS.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before creating resources on AWS.")] = False,
     clean_up: Annotated[
-        bool, typer.Option("--clean-up", help="Only remove what earlier, interrupted runs have left.")
+        bool, typer.Option("--clean-up", help="Remove what interrupted runs left behind, and run no checks.")
     ] = False,
 ) -> None:
-    """Try what this project believes of AWS, and write a report of what matches and what differs.
+    """Check what this project assumes about AWS, and report what matches and what differs.
 
-    On AWS this creates resources of its own, whose names begin with ragstack-certify, and removes them afterwards. The
-    report has no account ids, names or content. The exit code is 3 if something differs.
+    On AWS, this creates resources of its own, whose names begin with ragstack-certify or RagStackCertify, and removes
+    them afterwards. The report has no account ids, names or content. The exit code is 3 if something differs.
 
     Example:  ragstack certify
 
@@ -71,10 +76,10 @@ def certify(
     if clean_up:
         count, left = run.clean_up(session, place, journals, cleaning=_show_removal)
         display.console.print(f"Removed {display.counted(count, 'resource')} of earlier runs")
-        _fail_for(left)
+        _fail_for(left, is_aws=place.is_aws)
         return
     if place.is_aws:
-        _prepare(session, place, asks=not yes)
+        _prepare(session, place, checks, asks=not yes)
     with raised_interrupts():
         report, left, is_interrupted = run.certify(
             session, place, checks, journals, connection=connection, show=_show, cleaning=_show_removal
@@ -82,8 +87,9 @@ def certify(
     name = f"aws-{place.region}-{report.started[:10]}" if place.is_aws else "local"
     markdown, _ = report.write(output, name)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.counts.items())
-    display.console.print(f"\n{counts}. The report: {markdown}", soft_wrap=True)
-    _fail_for(left)
+    display.console.print()
+    display.console.print(f"{counts}. Report: {markdown}", soft_wrap=True)
+    _fail_for(left, is_aws=place.is_aws)
     if is_interrupted:
         raise typer.Exit(INTERRUPTED)
     if any(outcome.verdict == "differs" for outcome in report.outcomes):
@@ -111,45 +117,107 @@ def _site(*, aws: bool, bedrock: str | None, s3_endpoint: str | None) -> "tuple[
 
 
 def _account() -> "tuple[Any, Place]":
+    """Return a session of boto3, and the account and the Region of the AWS settings.
+
+    Raises:
+        StackError: There are no credentials, or the Region is missing or unknown.
+    """
     import boto3  # noqa: PLC0415 - slow to import
-    from botocore.exceptions import NoCredentialsError, NoRegionError  # noqa: PLC0415
+    from botocore.exceptions import NoCredentialsError  # noqa: PLC0415
 
     from ragstack_local.certify.site import Place  # noqa: PLC0415
 
     leave_local_settings()
     session = boto3.Session()
+    region = session.region_name
+    if not region:  # STS answers without one too
+        raise StackError("--aws needs a Region: set AWS_DEFAULT_REGION, or `region` in your AWS profile")
+    if region not in session.get_available_regions("bedrock", session.get_partition_for_region(region)):
+        raise StackError(
+            f"Amazon Bedrock is not in the Region {region}, as far as the installed botocore knows: set"
+            " AWS_DEFAULT_REGION to another one, or update botocore"
+        )
     try:
         account = session.client("sts").get_caller_identity()["Account"]
-    except (NoCredentialsError, NoRegionError) as error:
-        raise StackError(f"--aws needs AWS credentials and a region: {error}") from None
-    return session, Place(str(session.region_name), account)
+    except NoCredentialsError as error:
+        raise StackError(f"--aws needs AWS credentials: {error}") from None
+    return session, Place(region, account)
 
 
-def _prepare(session: Any, place: "Place", *, asks: bool) -> None:
-    """Check the rights of the caller, and ask before resources are created.
+def _prepare(session: Any, place: "Place", checks: "Sequence[Check]", *, asks: bool) -> None:
+    """Say what a run on AWS will create and what it cannot try, and ask before resources are created.
+
+    Raises:
+        StackError: The caller lacks rights, or there is nothing to try.
+    """
+    from ragstack_local.certify.catalogue import SERVICES  # noqa: PLC0415 - help does without
+    from ragstack_local.certify.costs import EXPECTED, EXPECTED_OF_STACKS  # noqa: PLC0415
+    from ragstack_local.certify.site import PREFIX, RUN_SECONDS  # noqa: PLC0415
+
+    created, costs = [], dict[str, float]()
+    if any(check in SERVICES for check in checks):
+        _check_services(session, place)
+        created.append(
+            f"two buckets, a vector bucket with ten indexes, four knowledge bases and a role, named {PREFIX}-*"
+        )
+        costs |= EXPECTED
+    if any(check not in SERVICES for check in checks):
+        obstacle = _obstacle_to_stacks(session, place)
+        if not obstacle:
+            created.append(f"the stacks of the project, named RagStackCertify*, and four small ones, named {PREFIX}-*")
+            costs |= EXPECTED_OF_STACKS
+        elif created:
+            _warn(f"The checks of the stacks will not be tried: {obstacle}")
+        else:
+            raise StackError(f"The stacks cannot be deployed: {obstacle}")
+    parts = ", ".join(f"{part} ${dollars:.2f}" for part, dollars in costs.items())
+    display.console.print(
+        f"In the account {place.account}, Region {place.region}, this run creates up to {'; '.join(created)}. It"
+        f" removes all of them afterwards. Estimated cost: at most ${sum(costs.values()):.2f} ({parts}). Time: at most"
+        f" {RUN_SECONDS / 60:.0f} minutes, plus the removal",
+        soft_wrap=True,
+    )
+    if asks:
+        confirm("Create these resources?")
+
+
+def _check_services(session: Any, place: "Place") -> None:
+    """Check what the checks of the services need.
 
     Raises:
         StackError: The caller lacks rights.
     """
-    from ragstack_local.certify.costs import EXPECTED  # noqa: PLC0415 - help does without
-    from ragstack_local.certify.rights import missing_rights  # noqa: PLC0415
-    from ragstack_local.certify.site import PREFIX, RUN_SECONDS  # noqa: PLC0415
+    from ragstack_local.certify.rights import missing_rights  # noqa: PLC0415 - help does without
+    from ragstack_local.certify.services import managed  # noqa: PLC0415
 
     missing = missing_rights(session, place, session.client("sts", place.region).get_caller_identity()["Arn"])
     if missing:
         raise StackError(f"The caller lacks {', '.join(missing)} (docs/CERTIFICATES.md#rights)")
     if missing is None:
-        display.console.print("The rights of the caller cannot be read; what it lacks is not tried", soft_wrap=True)
-    parts = ", ".join(f"{part} ${dollars:.2f}" for part, dollars in EXPECTED.items())
-    display.console.print(
-        f"In the account {place.account}, {place.region}, this creates two buckets, a vector bucket with ten indexes,"
-        f" four knowledge bases and a role, named {PREFIX}-*, and the stacks of the project, named RagStackCertify*. It"
-        f" removes them afterwards. Estimated cost: ${sum(EXPECTED.values()):.2f} ({parts}). Time: at most"
-        f" {RUN_SECONDS / 60:.0f} minutes, and the removal",
-        soft_wrap=True,
-    )
-    if asks:
-        confirm("Create these resources?")
+        _warn("The rights of the caller cannot be read: checks for which it lacks a right will not be tried")
+    if place.region not in managed.REGIONS:
+        _warn(f"{place.region} has no managed knowledge bases: their checks will not be tried")
+
+
+def _warn(text: str) -> None:
+    display.console.print(text, style="yellow", soft_wrap=True)
+
+
+def _obstacle_to_stacks(session: Any, place: "Place") -> str:
+    """Return why the stacks cannot be deployed; empty if they can."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - help does without
+
+    from ragstack_local.certify.check import NotTried  # noqa: PLC0415
+    from ragstack_local.certify.deployed.stacks import deployable_project  # noqa: PLC0415
+    from ragstack_local.certify.site import described  # noqa: PLC0415
+
+    try:
+        deployable_project(session.client("cloudformation", place.region))
+    except NotTried as error:
+        return str(error)
+    except ClientError as error:
+        return described(error)
+    return ""
 
 
 def _show_list(checks: "Sequence[Check]") -> None:
@@ -181,9 +249,15 @@ def _show_removal(resource: "Resource") -> None:
     display.console.print(f"Removing the {resource.kind} {resource.name}", style="dim", soft_wrap=True)
 
 
-def _fail_for(left: "list[tuple[Resource, str]]") -> None:
-    """Report what could not be removed."""
+def _fail_for(left: "list[tuple[Resource, str]]", *, is_aws: bool) -> None:
+    """Report what could not be removed.
+
+    Raises:
+        StackError: Something is left.
+    """
     if left:
         for resource, reason in left:
             display.console.print(f"The {resource.kind} {resource.name} is left: {reason}", soft_wrap=True)
-        raise StackError("Not everything could be removed: try again with `ragstack certify --clean-up`")
+        raise StackError(
+            f"Not everything was removed: try again with `ragstack certify --clean-up{' --aws' if is_aws else ''}`"
+        )

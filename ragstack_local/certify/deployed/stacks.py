@@ -44,17 +44,31 @@ class Attempt:
     outputs: Mapping[str, Mapping[str, str]]
 
 
-def attempt(site: Site) -> Attempt:
-    """The deployment."""
+def deployable_project(cloudformation: Any) -> Project:
+    """Return the project whose stacks can be deployed.
+
+    Args:
+        cloudformation: A client for the account and the Region.
+
+    Raises:
+        NotTried: There is no checkout or no command line of the CDK, or the Region is not bootstrapped.
+    """
     try:
         project = Project.find()
         project.require_checkout()
-        command: list[str | Path] = [project.cdk, "deploy", "--all", "--require-approval", "never"]
+        _ = project.cdk  # raises if it is not installed
     except StackError as error:
         raise NotTried(str(error)) from None
-    bootstrap = describe_stack(site.client("cloudformation"), "CDKToolkit")
+    bootstrap = describe_stack(cloudformation, "CDKToolkit")
     if bootstrap is None or not bootstrap["StackStatus"].endswith("_COMPLETE"):
-        raise NotTried("the Region is not prepared for deployments: run `npx cdk bootstrap`, once for each Region")
+        raise NotTried("the Region is not bootstrapped for the CDK: run `npx cdk bootstrap`, once for each Region")
+    return project
+
+
+def attempt(site: Site) -> Attempt:
+    """The deployment."""
+    project = deployable_project(site.client("cloudformation"))
+    command: list[str | Path] = [project.cdk, "deploy", "--all", "--require-approval", "never"]
     folder = site.journal.path.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     access, outputs = folder / "access.json", folder / "outputs.json"

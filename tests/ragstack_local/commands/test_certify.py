@@ -117,9 +117,41 @@ def test_a_run_on_aws_says_what_it_creates_and_asks(account: None, monkeypatch: 
     done = certify("--aws", "--only", "vectors.*")
 
     assert done.exit_code == WRONG_USAGE  # there is no terminal to ask on
-    assert "Estimated cost: $1.02" in done.output
+    assert "a vector bucket with ten indexes" in done.output
+    assert "stacks" not in done.output
+    assert "at most $0.62" in done.output
     assert "at most 45 minutes" in done.output
     assert "--yes" in done.output
+
+
+def test_what_cannot_be_tried_is_said_before_the_question(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rights, "missing_rights", lambda *_: None)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-2")
+
+    output = certify("--aws").output
+
+    assert "us-east-2 has no managed knowledge bases" in output
+    assert "rights of the caller cannot be read" in output
+    assert "run `npx cdk bootstrap`" in output
+    assert "RagStackCertify" not in output
+
+
+def test_checks_of_stacks_alone_need_a_bootstrapped_region(account: None) -> None:
+    done = certify("--aws", "--yes", "--only", "console.*")
+
+    assert "The stacks cannot be deployed: the Region is not bootstrapped" in str(done.exception)
+
+
+@pytest.mark.parametrize(("region", "advice"), [("", "needs a Region"), ("eu-nowhere-1", "not in the Region eu-now")])
+def test_a_run_on_aws_needs_a_region_that_exists(
+    account: None, monkeypatch: pytest.MonkeyPatch, region: str, advice: str
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+
+    done = certify("--aws", "--yes", "--only", "vectors.*")
+
+    assert advice in str(done.exception)
+    assert "set AWS_DEFAULT_REGION" in str(done.exception)
 
 
 def test_a_run_on_aws_does_not_start_without_rights(account: None, monkeypatch: pytest.MonkeyPatch) -> None:
