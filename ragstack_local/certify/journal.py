@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 PLANNED: Final = "planned"
 REMOVED: Final = "removed"
 FOREIGN: Final = "foreign"
-"""States of a resource: maybe created; gone; not created by this run, because it existed before."""
+"""States of a resource: maybe created; gone; not created by this run, which was refused."""
 
 _SUFFIX: Final = ".jsonl"
 
@@ -53,10 +53,12 @@ class Journal:
         """
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{token}{_SUFFIX}"
-        file = path.open("x+", encoding="utf-8")
+        unlocked = path.with_suffix(".new")  # which nobody takes for the journal of a dead run
+        file = unlocked.open("x+", encoding="utf-8")
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         journal = cls(file, path, place)
         journal._append({"token": token, "place": dict(place)})
+        unlocked.rename(path)
         return journal
 
     def note(self, resource: Resource, state: str) -> None:
@@ -97,7 +99,13 @@ def dead_journals(folder: Path) -> Iterator[list[tuple[str, Journal]]]:
             except BlockingIOError:  # the run is alive
                 file.close()
                 continue
-            first = path.read_text(encoding="utf-8").partition("\n")[0]
+            if not path.exists():  # the run has ended in the meantime
+                file.close()
+                continue
+            text = path.read_text(encoding="utf-8")
+            if text and not text.endswith("\n"):  # so that the next line is complete
+                file.write("\n")
+            first = text.partition("\n")[0]
             place: Mapping[str, str] = {}
             with suppress(ValueError):  # killed before its first line was complete: it created nothing
                 place = json.loads(first)["place"]

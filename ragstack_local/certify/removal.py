@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_local.certify.journal import REMOVED, Journal, Resource
+from ragstack_local.certify.site import is_refused
 
 Clients: TypeAlias = Callable[[str], Any]
 """Makes a client of a service."""
@@ -16,6 +18,8 @@ Remove: TypeAlias = Callable[[Clients, Resource], bool]
 
 ATTEMPTS: Final = 180
 """A quarter of an hour on AWS for each resource."""
+MAX_SECONDS: Final = 2700.0
+"""After which no further attempt begins: an attempt to delete a stack takes minutes."""
 WAIT_SECONDS: Final = 5.0
 
 
@@ -38,7 +42,8 @@ def remove_all(
         show(resource)
         reason = _remove(resource, kinds[resource.kind], clients, wait_seconds, sleep)
         if reason is None:
-            journal.note(resource, REMOVED)
+            with suppress(OSError):  # on a full disk, the others are removed all the same
+                journal.note(resource, REMOVED)
         else:
             left.append((resource, reason))
     return left
@@ -47,13 +52,17 @@ def remove_all(
 def _remove(
     resource: Resource, remove: Remove, clients: Clients, wait_seconds: float, sleep: Callable[[float], None]
 ) -> str | None:
-    reason = "it is still being removed"
+    reason, end = "it is still being removed", time.monotonic() + MAX_SECONDS
     for attempt in range(ATTEMPTS):
         try:
             if remove(clients, resource):
                 return None
         except (ClientError, BotoCoreError) as error:
             reason = " ".join(str(error).split())
+            if isinstance(error, ClientError) and is_refused(error):
+                return reason
+        if time.monotonic() > end:
+            break
         if attempt < ATTEMPTS - 1:
             sleep(wait_seconds)
     return reason

@@ -57,6 +57,10 @@ class Report:
             "costs": dict(self.costs),
         }
 
+    def to_json_text(self) -> str:
+        """Return the report for programs as text."""
+        return json.dumps(self.to_json(), indent=2, ensure_ascii=False)
+
     def to_markdown(self) -> str:
         """Return the report for people."""
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
@@ -80,7 +84,7 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         markdown, data = folder / f"{name}.md", folder / f"{name}.json"
         markdown.write_text(self.to_markdown(), encoding="utf-8")
-        data.write_text(json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        data.write_text(self.to_json_text() + "\n", encoding="utf-8")
         return markdown, data
 
 

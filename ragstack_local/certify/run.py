@@ -76,22 +76,28 @@ def certify(
 
 def clean_up(
     session: Any, place: Place, journals: Path, *, cleaning: Callable[[Resource], None] = lambda _: None
-) -> tuple[int, Left]:
+) -> tuple[int, Left, list[str]]:
     """Remove what earlier runs left at a place.
 
     Returns:
-        The number of resources that are gone, and what could not be removed.
+        The number of resources that are gone, what could not be removed, and the other accounts, each with a Region,
+        in which runs left something.
     """
     left: Left = []
+    elsewhere: set[str] = set()
     count = 0
     with dead_journals(journals) as found:
         for _, journal in found:
             remaining = journal.remaining()
-            if journal.place == place.fields and remaining:
+            if not remaining:
+                continue
+            if journal.place == place.fields:
                 kept = _remove_all(session, place, journal, cleaning)
                 count += len(remaining) - len(kept)
                 left += kept
-    return count, left
+            elif journal.place.get("account"):
+                elsewhere.add(f"{journal.place['account']}, {journal.place['region']}")
+    return count, left, sorted(elsewhere)
 
 
 def _remove(session: Any, place: Place, journal: Journal, cleaning: Callable[[Resource], None]) -> Left:

@@ -8,13 +8,10 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ragstack_local.certify.check import Check, Json, NotTried, Outcome, Verdict
-from ragstack_local.certify.site import Site, described
+from ragstack_local.certify.site import Site, described, is_refused
 
 LIMITS: Final = "limits"
 """The topic of checks that send more calls than a service allows: it starts when all others have ended."""
-
-REFUSALS: Final = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnrecognizedClientException")
-"""Codes of errors that say something about the caller, not about the service."""
 
 
 def run_checks(site: Site, checks: Sequence[Check], show: Callable[[Outcome], None] = lambda _: None) -> list[Outcome]:
@@ -78,9 +75,11 @@ def run_check(site: Site, check: Check) -> Outcome:
         except NotTried as error:
             return ended(Verdict.NOT_TRIED, reason=str(error))
         except ClientError as error:
-            if error.response["Error"]["Code"] in REFUSALS:
+            if is_refused(error):
                 return ended(Verdict.NOT_TRIED, reason=described(error))
             observed = {"error": error.response["Error"]["Code"]}
+            if error.response.get("ResponseMetadata", {}).get("MaxAttemptsReached") and observed != check.expected:
+                return ended(Verdict.NOT_TRIED, reason=f"{described(error)}, as often as it is tried")
         except BotoCoreError as error:
             return ended(Verdict.NOT_TRIED, reason=described(error))
         except Exception as error:  # noqa: BLE001 - an answer that has another form than the check reads

@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from ragstack_local.certify.check import CHECK_SECONDS, Json, NotTried
 from ragstack_local.certify.journal import FOREIGN, PLANNED, REMOVED, Journal, Resource
@@ -26,7 +27,12 @@ POLL_SECONDS: Final = 0.1
 AWS_POLL_SECONDS: Final = 2.0
 ATTEMPTS: Final = 5
 
-_EXISTS: Final = re.compile("AlreadyExists|AlreadyOwned|EntityAlreadyExists|^Conflict")
+REFUSALS: Final = re.compile(
+    "AccessDenied|UnauthorizedOperation|UnrecognizedClient|^Expired|RequestExpired|InvalidClientToken|InvalidAccessKeyId"
+    "|InvalidSignature|SignatureDoesNotMatch|IncompleteSignature|RequestTimeTooSkewed|MissingAuthenticationToken"
+    "|OptInRequired|^InvalidToken$"
+)
+"""In codes of errors that say something about the caller, its credentials or its clock, not about the service."""
 
 
 @dataclass(frozen=True)
@@ -196,17 +202,23 @@ class Site:
 
     @contextmanager
     def creating(self, kind: str, name: str, within: str = "") -> Iterator[None]:
-        """Write a resource into the journal, and create it in the block.
+        """Write a resource into the journal, and create it in the block, which does nothing else.
 
-        A resource that existed before is not the run's own, and is never removed.
+        A resource whose creation is refused is not the run's own, and is never removed: it may have existed before. But
+        a second attempt can be refused because the first one, whose answer was lost, has created it.
         """
         resource = Resource(kind, name, within)
         self.journal.note(resource, PLANNED)
         try:
             yield
         except ClientError as error:
-            if _EXISTS.search(error.response["Error"]["Code"]):
+            answer = error.response["ResponseMetadata"]
+            is_final = answer["HTTPStatusCode"] < HTTPStatus.INTERNAL_SERVER_ERROR
+            if is_final and not answer.get("RetryAttempts"):
                 self.journal.note(resource, FOREIGN)
+            raise
+        except EndpointConnectionError:  # the Region does not have the service
+            self.journal.note(resource, FOREIGN)
             raise
 
     def removed(self, kind: str, name: str, within: str = "") -> None:
@@ -259,6 +271,11 @@ class Site:
         return result
 
 
+def is_refused(error: ClientError) -> bool:
+    """Whether an error says something about the caller, not about the service."""
+    return REFUSALS.search(error.response["Error"]["Code"]) is not None
+
+
 def described(error: Exception) -> str:
     """Describe an error without its message, which may name resources and accounts."""
     if isinstance(error, ClientError):
@@ -267,9 +284,15 @@ def described(error: Exception) -> str:
 
 
 def error_code(call: Callable[[], object]) -> Json:
-    """Return ``{"error": CODE}`` of a call that AWS refuses, and ``"accepted"`` of another."""
+    """Return ``{"error": CODE}`` of a call that AWS refuses, and ``"accepted"`` of another.
+
+    Raises:
+        ClientError: The caller may not call it.
+    """
     try:
         call()
     except ClientError as error:
+        if is_refused(error):
+            raise
         return {"error": error.response["Error"]["Code"]}
     return "accepted"

@@ -1,6 +1,7 @@
 """``ragstack certify``: compare what the project believes of AWS with an account, or with the local stack."""
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -74,18 +75,32 @@ def certify(
     session, place, connection = _site(aws=aws, bedrock=bedrock, s3_endpoint=s3_endpoint)
     journals = Project.find().data / JOURNALS
     if clean_up:
-        count, left = run.clean_up(session, place, journals, cleaning=_show_removal)
+        count, left, elsewhere = run.clean_up(session, place, journals, cleaning=_show_removal)
         display.console.print(f"Removed {display.counted(count, 'resource')} of earlier runs")
+        for each in elsewhere:
+            display.console.print(
+                f"A run has left resources in the account {each}: use `ragstack certify --aws --clean-up` there",
+                soft_wrap=True,
+            )
         _fail_for(left, is_aws=place.is_aws)
         return
     if place.is_aws:
         _prepare(session, place, checks, asks=not yes)
+    output.mkdir(parents=True, exist_ok=True)
+    with TemporaryFile(dir=output):  # a report must not be lost after the run
+        pass
     with raised_interrupts():
         report, left, is_interrupted = run.certify(
             session, place, checks, journals, connection=connection, show=_show, cleaning=_show_removal
         )
     name = f"aws-{place.region}-{report.started[:10]}" if place.is_aws else "local"
-    markdown, _ = report.write(output, name)
+    try:
+        markdown, _ = report.write(output, name)
+    except OSError as error:
+        display.console.print(report.to_json_text(), markup=False, highlight=False, soft_wrap=True)
+        display.errors.print(f"The report cannot be written, and is printed instead: {error}", soft_wrap=True)
+        _fail_for(left, is_aws=place.is_aws)
+        raise
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.counts.items())
     display.console.print()
     display.console.print(f"{counts}. Report: {markdown}", soft_wrap=True)

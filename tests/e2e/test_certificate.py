@@ -412,7 +412,7 @@ def test_what_a_killed_run_leaves_is_cleaned_up(stack: LocalStack, tmp_path: Pat
     killed.journal._file.close()  # as the end of its process does
     foreign = sqs.send_message(QueueUrl=queue, MessageBody='{"from": "somebody else"}')["MessageId"]
 
-    count, left = clean_up(local_session(), place_of(connection), tmp_path)
+    count, left, _ = clean_up(local_session(), place_of(connection), tmp_path)
 
     found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=5).get("Messages", [])
     for message in found:

@@ -137,7 +137,9 @@ def _managed(site: Site) -> Json:
             },
         },
     )
-    with site.creating(KNOWLEDGE_BASE, base["Name"]), _stack(site, "managed", template) as (_, status):
+    with site.creating(KNOWLEDGE_BASE, base["Name"]):
+        pass
+    with _stack(site, "managed", template) as (_, status):
         return status
 
 

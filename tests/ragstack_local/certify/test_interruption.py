@@ -117,4 +117,5 @@ def test_the_journal_of_another_place_is_left_alone(place: Place, tmp_path: Path
     output, _ = done.communicate(timeout=SECONDS)
 
     assert "Removed 0 resources" in output
+    assert "resources in the account 123456789012, eu-west-1" in output
     assert planned(tmp_path) == 1

@@ -1,5 +1,6 @@
 """Whole runs of the checks of the services, and their reports."""
 
+import fcntl
 import json
 import re
 from dataclasses import dataclass
@@ -17,10 +18,10 @@ from ragstack_local.certify.catalogue import SERVICES, chosen
 from ragstack_local.certify.check import Check, NotTried, Source, Verdict
 from ragstack_local.certify.costs import EXPECTED, cost_of
 from ragstack_local.certify.fixtures import create_bucket
-from ragstack_local.certify.journal import PLANNED, Journal, Resource
+from ragstack_local.certify.journal import PLANNED, REMOVED, Journal, Resource, dead_journals
 from ragstack_local.certify.report import Report
 from ragstack_local.certify.runner import run_checks
-from ragstack_local.certify.site import Place, Site
+from ragstack_local.certify.site import Place, Site, error_code
 
 pytestmark = pytest.mark.xdist_group("certify-services")
 
@@ -173,6 +174,15 @@ def test_errors_of_aws_are_observed_and_refusals_of_the_caller_are_not(
     def refused(site: Site) -> Any:
         raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "arn:aws:..."}}, "Retrieve")
 
+    def expired(site: Site) -> Any:
+        return error_code(lambda: raised("ExpiredToken"))
+
+    def raised(code: str, **metadata: Any) -> None:
+        raise ClientError({"Error": {"Code": code}, "ResponseMetadata": metadata}, "Retrieve")  # type: ignore[typeddict-item]
+
+    def busy(site: Site) -> Any:
+        raised("ThrottlingException", MaxAttemptsReached=True)
+
     def other_form(site: Site) -> Any:
         return site.connection.bucket  # type: ignore[union-attr] # there is none
 
@@ -183,12 +193,18 @@ def test_errors_of_aws_are_observed_and_refusals_of_the_caller_are_not(
         a_check("a", unknown_bucket, expected={"error": "NoSuchBucket"}),
         a_check("b", refused),
         a_check("c", other_form),
+        a_check("d", expired),
+        a_check("e", busy),
+        a_check("f", busy, expected={"error": "ThrottlingException"}),
     )
 
     assert found == [
         ("matches", {"error": "NoSuchBucket"}),
         ("not tried", "Retrieve answers AccessDeniedException"),
         ("differs", {"raised": "AttributeError"}),
+        ("not tried", "Retrieve answers ExpiredToken"),
+        ("not tried", "Retrieve answers ThrottlingException, as often as it is tried"),
+        ("matches", {"error": "ThrottlingException"}),
     ]
 
 
@@ -277,6 +293,47 @@ def test_the_last_line_of_a_killed_run_may_be_incomplete(place: Place, tmp_path:
         text.write('{"state": "planned", "kind": "buc')
 
     assert [resource.name for resource in journal.remaining()] == ["b"]
+
+    journal._file.close()
+    with dead_journals(tmp_path) as [(_, dead)]:
+        dead.note(Resource("bucket", "b"), REMOVED)
+    assert not journal.path.exists()
+
+
+def test_a_journal_that_begins_is_never_that_of_a_dead_run(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.flock
+
+    def with_clean_up(*arguments: Any) -> None:
+        """Look for dead runs before and after a journal is locked."""
+        monkeypatch.setattr(fcntl, "flock", lock)
+        for _ in range(2):
+            with dead_journals(tmp_path) as dead:
+                assert dead == []
+            lock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", with_clean_up)
+
+    journal = Journal.begin(tmp_path, "begins", place.fields)
+
+    journal.note(Resource("bucket", "b"), PLANNED)
+    assert [resource.name for resource in journal.remaining()] == ["b"]
+
+
+def test_a_run_that_ends_while_dead_ones_are_looked_for_is_not_one(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, lock = Journal.begin(tmp_path, "ends", place.fields), fcntl.flock
+
+    def after_the_end(*arguments: Any) -> None:
+        journal.end()
+        lock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", after_the_end)
+
+    with dead_journals(tmp_path) as dead:
+        assert dead == []
 
 
 def test_costs_are_the_sum_of_the_calls_and_about_a_dollar() -> None:

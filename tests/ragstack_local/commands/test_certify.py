@@ -8,8 +8,9 @@ import boto3
 import pytest
 from typer.testing import CliRunner
 
-from ragstack_local.certify import catalogue, rights
+from ragstack_local.certify import catalogue, rights, run
 from ragstack_local.certify.check import Check, Source
+from ragstack_local.certify.report import Report
 from ragstack_local.cli import app
 from ragstack_local.errors import FAILED, WRONG_USAGE
 
@@ -99,6 +100,32 @@ def test_a_difference_is_the_exit_code(endpoints: list[str], tmp_path: Path, mon
     assert done.exit_code == FAILED
     assert "expected high, observed low" in done.output
     assert '| tides.high | The tide is high | `"high"` | `"low"` | ships |' in (tmp_path / "local.md").read_text()
+
+
+def test_a_folder_that_cannot_be_written_is_noticed_before_the_run(
+    endpoints: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "certify", None)
+    (tmp_path / "file").touch()
+
+    done = certify(*endpoints, "--output", str(tmp_path / "file" / "reports"))
+
+    assert isinstance(done.exception, NotADirectoryError)
+
+
+def test_a_report_that_cannot_be_written_is_printed(
+    endpoints: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Report, "write", full)
+
+    done = certify(*endpoints, "--only", "vectors.default_mode", "--output", str(tmp_path))
+
+    assert isinstance(done.exception, OSError)
+    text = done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1]
+    assert [check["verdict"] for check in json.loads(text)["checks"]] == ["matches"]
 
 
 @pytest.fixture
