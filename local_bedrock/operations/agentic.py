@@ -42,6 +42,9 @@ DEFAULT_ITERATIONS: Final = 3
 MAX_SEARCHES: Final = 5
 """Searches of one iteration; the model is told."""
 
+MAX_QUERY: Final = 10_000
+"""Characters of a planned search. Source: quotas of managed knowledge bases, characters of a query."""
+
 MAX_RESULTS: Final = 100
 """Results of one retriever, as of one page of Retrieve; AWS publishes no figure."""
 
@@ -289,7 +292,7 @@ def _planned(context: Context, question: _Question, found: _Found) -> tuple[list
     reply = "".join(piece.text for piece in pieces if isinstance(piece, ModelText))
     try:
         planned = _parse_plan(reply, len(question.retrievers))
-    except ValueError:
+    except (ValueError, RecursionError):  # of JSON that is nested too deeply
         message = "The model's plan is not in the form that it was asked for"
         return [], _trace(context, "Planning", message, "FAILED", failures=[{"message": message}])
     searches = [each for each in dict.fromkeys(planned) if each not in found.searches][:MAX_SEARCHES]
@@ -298,7 +301,7 @@ def _planned(context: Context, question: _Question, found: _Found) -> tuple[list
 
 
 class _PlannedSearch(BaseModel):
-    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUERY)]
     knowledge_base: Annotated[int, Field(ge=1)] | None = None
 
 

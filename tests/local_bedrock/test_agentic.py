@@ -188,6 +188,9 @@ def test_a_plan_has_a_maximum_of_searches_and_repeats_none(planned: Source, mode
         '{"searches": [{"query": ""}]}',
         '{"searches": [{"query": "heron", "knowledge_base": 2}]}',
         '{"searches": [{"query": "heron"}',
+        '{"searches": [{"query": "heron\\ud800"}]}',
+        f'{{"searches": [{{"query": "{"heron " * 2000}"}}]}}',
+        '{"searches": ' + "[" * 100_000,
         "[1]",
     ],
 )
