@@ -185,10 +185,14 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
 
 
 def mark_failed(change: Transaction, document: Document, status: str, reason: str, now: float) -> None:
-    """Set FAILED or METADATA_UPDATE_FAILED with a reason; the indexed version stays."""
+    """Set FAILED or METADATA_UPDATE_FAILED with a reason; the indexed version stays.
+
+    An access control list that was submitted with the failed version may allow less than the indexed one, so nobody
+    sees the document until it is indexed again.
+    """
     change.connection.execute(
-        "UPDATE document SET status = ?, reason = ?, updated_at = ? WHERE id = ?",
-        (status, reason, now, document.id),
+        "UPDATE document SET status = ?, reason = ?, acl = iif(acl IS NULL, NULL, ?), updated_at = ? WHERE id = ?",
+        (status, reason, json.dumps(NOBODY), now, document.id),
     )
     change.connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
 

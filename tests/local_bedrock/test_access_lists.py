@@ -16,7 +16,7 @@ from local_bedrock.store import documents, submissions
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
 from ragstack_common.ingestion.requests import text_document
-from tests.local_bedrock.support import Bedrock, Source, refusal
+from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, refusal
 from tests.support.soak import examples
 
 ANN, BEN = "ann@example.com", "ben@example.com"
@@ -137,6 +137,21 @@ def test_everybody_has_access_to_a_document_without_a_list(closed: Source) -> No
 
     assert runtime.check_ingested_document_acl(**ids, userContext={"userId": BEN})["hasAccess"] is True
     assert runtime.get_ingested_document_acl(**ids)["documentAcl"] == {}
+
+
+def test_a_version_that_fails_does_not_keep_the_access_of_the_one_before(bedrock: Bedrock) -> None:
+    source = bedrock.connector(bedrock.managed_base("revoked"), "CUSTOM", aclEnabled=True)
+    source.ingested(listed("heron", "The heron.", allow=[ANN, BEN]))
+    broken = bytes_document("heron", b"%PDF-broken", "application/pdf")
+    broken["metadata"] = listed("heron", "", allow=[ANN], deny=[BEN])["metadata"]
+
+    source.ingest(broken)
+    (failed,) = source.settled(custom_identifier("heron"))
+
+    assert failed["status"] == "FAILED"
+    assert found(source, BEN) == found(source, ANN) == []
+    source.ingested(listed("heron", "The heron.", allow=[ANN]))
+    assert (found(source, BEN), names(found(source, ANN))) == ([], {"heron"})
 
 
 def test_a_list_without_entries_shows_a_document_to_nobody(bedrock: Bedrock) -> None:
