@@ -52,7 +52,10 @@ def word_search_of(settings: DocumentApiSettings, *, clock: Callable[[], float] 
 def _read(settings: DocumentApiSettings, knowledge_base_id: str) -> WordSearch:
     if settings.search_type == "SEMANTIC":
         return WordSearch(search_type="SEMANTIC", reason="SEARCH_TYPE is SEMANTIC")
-    store = settings.vector_store if settings.vector_store != OTHER_STORE else store_of(knowledge_base_id)
+    try:
+        store = settings.vector_store if settings.vector_store != OTHER_STORE else store_of(knowledge_base_id)
+    except RetrievalError as error:
+        return WordSearch(search_type=None, reason=str(error))
     if store == S3_VECTORS:
         return _of_index(partial(_index_words, knowledge_base_id, settings.vector_index_arn))
     if store == MANAGED or (STORE_RULES[store].has_hybrid and settings.search_type == "HYBRID"):

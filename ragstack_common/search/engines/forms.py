@@ -175,10 +175,10 @@ class ManagedForm:
 
     def hit(self, hit: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the attributes of a vector store to a hit's own, and name its document by its S3 URI."""
-        metadata = hit.get("metadata") or {}
-        named = metadata.get(MANAGED_SOURCE_URI_KEY) or document_uri(hit) or hit.get("documentId")
+        metadata, location = hit.get("metadata") or {}, hit.get("location")
+        # The location comes first, in case a sidecar can have the attribute, as in Amazon Kendra.
+        named = document_uri({"location": location}) or metadata.get(MANAGED_SOURCE_URI_KEY) or hit.get("documentId")
         added: dict[str, Any] = {CHUNK_ID_KEY: _digest(hit.get("content"))}
-        location = hit.get("location")
         if named:
             uri = added[SOURCE_URI_KEY] = s3_uri_of_url(str(named)) or str(named)
             if is_s3_uri(uri):

@@ -10,7 +10,8 @@ import pytest
 
 from ragstack_common.access.callers import OPERATOR
 from ragstack_common.core import clients
-from ragstack_common.core.errors import ConfigurationError
+from ragstack_common.core.errors import ConfigurationError, ThrottledError
+from ragstack_common.core.retry import Backoff
 from ragstack_common.search.engines import found_store
 from ragstack_common.services.search import QueryService, check_engine
 from ragstack_common.services.search_models import RetrieveRequest
@@ -90,6 +91,30 @@ def test_an_unknown_store_stays_other_with_a_warning(
     assert "allow bedrock:GetKnowledgeBase" in record.getMessage()
     assert "MANAGED cannot be searched" in record.getMessage()
     assert "arn:" not in record.getMessage()
+
+
+def test_a_throttled_process_asks_again(agent: AwsService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found_store, "THROTTLED", Backoff(1, 0.0))
+    throttled = Fault("ThrottlingException", "Rate exceeded", 429)
+    agent.program("GetKnowledgeBase", throttled, described_knowledge_base(**STORES[MANAGED]))
+
+    assert store(service()) == MANAGED
+
+
+def test_a_process_that_stays_throttled_does_not_take_the_store_for_another(
+    agent: AwsService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found_store, "THROTTLED", Backoff(1, 0.0))
+    agent.program("GetKnowledgeBase", Fault("ThrottlingException", "Rate exceeded", 429))
+
+    with pytest.raises(ThrottledError, match="GetKnowledgeBase failed: ThrottlingException"):
+        service()
+    words = word_search_of(settings(vector_store="OTHER"))()
+
+    agent.program("GetKnowledgeBase", described_knowledge_base(**STORES[MANAGED]))
+    assert store(service()) == MANAGED
+    assert words is not None
+    assert "ThrottlingException" in str(words.reason)
 
 
 def test_a_managed_knowledge_base_is_found_and_searched(agent: AwsService, searches: AwsService) -> None:

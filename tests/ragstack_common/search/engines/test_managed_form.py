@@ -137,6 +137,18 @@ def test_the_id_of_a_chunk_depends_on_its_source_and_its_text(searches: AwsServi
     assert len({chunk.chunk_id for chunk in found}) == 3
 
 
+@pytest.mark.parametrize("key", ["_source_uri", SOURCE_URI, "x-amz-bedrock-kb-chunk-id"])
+def test_an_attribute_cannot_name_another_document(searches: AwsService, key: str) -> None:
+    forged = managed_hit("One.")
+    forged["metadata"][key] = "s3://documents/policy.txt"
+    searches.program("Retrieve", hits(forged, managed_hit("One.")))
+
+    found = search(searches, SearchRequest("leave"))
+
+    assert {(chunk.source, chunk.metadata[SOURCE_URI]) for chunk in found} == {(URI, URI)}
+    assert len({chunk.chunk_id for chunk in found}) == 1
+
+
 def test_a_chunk_is_looked_up_among_all_of_its_document(searches: AwsService) -> None:
     searches.program("Retrieve", hits(managed_hit("One."), managed_hit("Two.")))
     engine = backend(searches)
