@@ -1,12 +1,14 @@
 """The report of a run: JSON for programs, Markdown for people, without names, ids or content of the account."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ragstack_common.core.reporting import redacted
 from ragstack_local.certify.check import Json, Outcome, Verdict
 
 _HEADINGS: Final = {
@@ -14,6 +16,9 @@ _HEADINGS: Final = {
     Verdict.NOT_TRIED: "What was not tried",
     Verdict.MATCHES: "What matches",
 }
+
+_NAMES: Final = re.compile(r"s3://\S+|ragstack-?certify[\w-]+", re.IGNORECASE)
+"""Of objects and of resources of a run, besides what ``redacted`` replaces."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +104,19 @@ def _described(outcome: Outcome) -> dict[str, Any]:
         "held_in": check.held_in,
         "verdict": str(outcome.verdict),
         "expected": check.expected,
-        "observed": outcome.observed,
-        "reason": outcome.reason,
+        "observed": _anonymous(outcome.observed),
+        "reason": _anonymous(outcome.reason),
         "seconds": outcome.seconds,
     }
+
+
+def _anonymous(value: Json) -> Json:
+    """Replace ids, addresses and names that an observation has against its rule, such as those in an error of AWS."""
+    if isinstance(value, str):
+        return redacted(_NAMES.sub("[name]", value))
+    if isinstance(value, Mapping):
+        return {_anonymous(key): _anonymous(each) for key, each in value.items()}
+    return [_anonymous(each) for each in value] if isinstance(value, list) else value
 
 
 def _table(verdict: Verdict, outcomes: Sequence[Outcome]) -> list[str]:
@@ -110,16 +124,18 @@ def _table(verdict: Verdict, outcomes: Sequence[Outcome]) -> list[str]:
         lines = ["| check | belief | expected | observed | used by | held in |", "|---|---|---|---|---|---|"]
         for each in outcomes:
             check = each.check
-            values = (_code(check.expected), _code(each.observed))
+            values = (_code(check.expected), _code(_anonymous(each.observed)))
             lines.append(_row(check.name, check.belief, *values, check.used_by, check.held_in))
         return lines
     if verdict is Verdict.NOT_TRIED:
         lines = ["| check | belief | why not | used by |", "|---|---|---|---|"]
-        return lines + [_row(each.check.name, each.check.belief, each.reason, each.check.used_by) for each in outcomes]
+        return lines + [
+            _row(each.check.name, each.check.belief, _anonymous(each.reason), each.check.used_by) for each in outcomes
+        ]
     lines = ["| check | belief | observed | source | used by |", "|---|---|---|---|---|"]
     for each in outcomes:
         check = each.check
-        lines.append(_row(check.name, check.belief, _code(each.observed), check.source, check.used_by))
+        lines.append(_row(check.name, check.belief, _code(_anonymous(each.observed)), check.source, check.used_by))
     return lines
 
 

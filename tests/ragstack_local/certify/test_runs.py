@@ -15,7 +15,7 @@ from botocore.stub import Stubber
 from ragstack_local.certify import documents, rights, run
 from ragstack_local.certify import site as site_module
 from ragstack_local.certify.catalogue import SERVICES, chosen
-from ragstack_local.certify.check import Check, NotTried, Source, Verdict
+from ragstack_local.certify.check import Check, NotTried, Outcome, Source, Verdict
 from ragstack_local.certify.costs import EXPECTED, cost_of
 from ragstack_local.certify.fixtures import create_bucket
 from ragstack_local.certify.journal import PLANNED, REMOVED, Journal, Resource, dead_journals
@@ -69,6 +69,25 @@ def test_a_report_names_no_resource_and_no_content(finished: Report, tmp_path: P
         assert re.search(r"\b\d{12}\b", text) is None
         for word in (documents.ASCII_WORD, documents.UTF8_WORD, documents.CHINESE_TEXT, documents.READER, "cheetah."):
             assert word not in text
+
+
+def test_a_report_has_no_names_even_if_an_observation_does(tmp_path: Path) -> None:
+    error = (
+        "FAILED: User arn:aws:sts::123456789012:assumed-role/RagStackCertify0ab1-Role/x is not authorized on"
+        " s3://ragstack-certify-0ab1/secret.md (123456789012, https://vpce-1.example.com)"
+    )
+    outcomes = [
+        Outcome(a_check("a", str), Verdict.DIFFERS, {"stack": [error, 3, None], error: True}),
+        Outcome(a_check("b", str), Verdict.MATCHES, error),
+        Outcome(a_check("c", str), Verdict.NOT_TRIED, reason=error),
+    ]
+    report = Report("AWS", "us-east-1", "2026-11-28", 1.0, {}, outcomes, {}, {})
+
+    for path in report.write(tmp_path, "aws"):
+        text = path.read_text(encoding="utf-8")
+        assert "is not authorized" in text
+        for name in ("123456789012", "arn:", "0ab1", "s3://", "vpce"):
+            assert name not in text
 
 
 def test_a_report_for_programs_has_what_people_see(finished: Report) -> None:
