@@ -83,9 +83,12 @@ class _Stored:
             return original, Content(original.content, "", charset_of(original.mime_type))
         assert original.uri is not None
         try:
-            return original, self.context.objects.read(original.uri, MAX_DOCUMENT_BYTES)
+            content = self.context.objects.read(original.uri, MAX_DOCUMENT_BYTES)
         except UnreadableDocument as error:
             raise ContentGone(str(error)) from error
+        if content.tag != present.content_tag:  # the access control list is that of the ingested version
+            raise ContentGone("The object has changed since it was ingested: synchronise it")
+        return original, content
 
 
 def check_ingested_document_acl(context: Context, request: Request) -> Answer:

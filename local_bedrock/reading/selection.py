@@ -131,5 +131,5 @@ def _texts(filters: Mapping[str, Any], name: str) -> tuple[str, ...]:
 def _patterns(filters: Mapping[str, Any], name: str) -> tuple[re.Pattern[str], ...]:
     try:
         return tuple(re.compile(each, re.DOTALL) for each in _texts(filters, name))
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise InvalidConnectorError(f"A regular expression in {name} is not valid: {error}") from None

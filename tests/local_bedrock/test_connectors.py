@@ -253,9 +253,10 @@ def test_filters_of_a_connector_can_be_updated_and_its_access_control_not(
 
     assert indexed(source) == ["birds/heron.txt"]
     assert "The aclEnabled of a connector S3 cannot be changed" in refusal(update, aclEnabled=True)
-    assert "A regular expression in inclusionPatterns is not valid" in refusal(
-        update, filterConfiguration={"inclusionPatterns": ["["]}
-    )
+    for pattern in ("[", "a{99999999999}", "(" * 3000 + ")" * 3000):
+        assert "A regular expression in inclusionPatterns is not valid" in refusal(
+            update, filterConfiguration={"inclusionPatterns": [pattern]}
+        )
 
 
 class Lists:

@@ -63,7 +63,7 @@ def test_inline_content_is_downloaded_as_it_was_ingested(source: Source) -> None
     assert headers["content-length"] == str(len(body))
 
 
-def test_an_object_is_downloaded_as_it_is_in_the_bucket(bedrock: Bedrock, s3: Any, bucket: str) -> None:
+def test_an_object_is_downloaded_as_it_was_ingested(bedrock: Bedrock, s3: Any, bucket: str) -> None:
     file = pages(text((700, 12, b"(Herons eat fish.)")))
     s3.put_object(Bucket=bucket, Key="birds/heron.pdf", Body=file)
     base = bedrock.managed_base("object")
@@ -78,6 +78,11 @@ def test_an_object_is_downloaded_as_it_is_in_the_bucket(bedrock: Bedrock, s3: An
     assert downloaded(raw["presignedUrl"])[2] == file
     assert extracted["mimeType"] == "application/json"
     assert json.loads(downloaded(extracted["presignedUrl"])[2])["text"].strip() == "Herons eat fish."
+    s3.put_object(Bucket=bucket, Key="birds/heron.pdf", Body=file + b"secret")
+    assert downloaded(raw["presignedUrl"])[0] == 404
+    assert code(crawled, found["documentId"]) == "ResourceNotFoundException"
+    s3.put_object(Bucket=bucket, Key="birds/heron.pdf", Body=file)
+    assert downloaded(raw["presignedUrl"])[2] == file
     s3.delete_object(Bucket=bucket, Key="birds/heron.pdf")
     assert downloaded(raw["presignedUrl"])[0] == 404
     assert code(crawled, found["documentId"]) == "ResourceNotFoundException"
