@@ -9,7 +9,8 @@ from botocore.exceptions import UnknownRegionError
 
 from infra.context_values import KnowledgeBaseKind
 from infra.options import OptionError, Options
-from infra.target import MANAGED_REGIONS, Target
+from infra.target import Target
+from ragstack_common.settings.names import MANAGED_REGIONS
 
 MAX_VARIABLES_BYTES: Final = 4096
 """Source: Lambda quotas, all environment variables of a function together."""

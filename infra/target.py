@@ -27,14 +27,6 @@ KNOWLEDGE_BASE_REGIONS: Final = frozenset(
 Source: CloudFormation's resource schemas of each Region, as in cfn-lint 1.58.0 (October 2026).
 """
 
-MANAGED_REGIONS: Final = frozenset(
-    {"ap-northeast-1", "ap-southeast-2", "eu-central-1", "eu-west-1", "eu-west-2", "us-east-1", "us-west-2"}
-)
-"""Where managed knowledge bases take documents by direct ingestion, and choose the embedding.
-
-Source: Bedrock user guide, kb-managed-regions. In us-gov-west-1, they have neither.
-"""
-
 LEFT_OUT_LOCALLY: Final = (
     "AWS::Bedrock::KnowledgeBase",
     "AWS::Bedrock::DataSource",

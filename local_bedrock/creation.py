@@ -3,7 +3,7 @@
 import time
 from typing import Any, Final
 
-from ragstack_common.settings.names import METADATA_KEY, TEXT_KEY
+from ragstack_common.settings.names import CONNECTOR_SOURCE, CUSTOM_CONNECTOR, METADATA_KEY, TEXT_KEY
 
 ACCOUNT: Final = "000000000000"
 MCP_TAGS: Final = {"mcp-multirag-kb": "true"}
@@ -94,10 +94,8 @@ def create_custom_connector(agent: Any, knowledge_base_id: str, name: str) -> st
         knowledgeBaseId=knowledge_base_id,
         name=name,
         dataSourceConfiguration={
-            "type": "MANAGED_KNOWLEDGE_BASE_CONNECTOR",
-            "managedKnowledgeBaseConnectorConfiguration": {
-                "connectorParameters": {"type": "CUSTOM", "version": "1"},
-            },
+            "type": CONNECTOR_SOURCE,
+            "managedKnowledgeBaseConnectorConfiguration": {"connectorParameters": CUSTOM_CONNECTOR},
         },
     )
     ids = {"knowledgeBaseId": knowledge_base_id, "dataSourceId": created["dataSource"]["dataSourceId"]}

@@ -13,19 +13,14 @@ from infra.constructs.knowledge_base import KnowledgeBaseIds, KnowledgeBaseRefer
 from infra.constructs.service_role import identify, reading_documents, service_role
 from infra.constructs.settled_role import SettledRole
 from infra.options import Options
-from ragstack_common.settings.names import MANAGED
+from ragstack_common.settings.names import CONNECTOR_SOURCE, CUSTOM_CONNECTOR, MANAGED
 
 EMBEDDING_TYPE: Final = "MANAGED"
-
-DATA_SOURCE_TYPE: Final = "MANAGED_KNOWLEDGE_BASE_CONNECTOR"
-
-CONNECTOR: Final = {"type": "CUSTOM", "version": "1"}
-"""Takes documents by direct ingestion alone, without jobs. Source: Bedrock user guide, kb-managed-ds-custom."""
 
 
 def generation(options: Options) -> str:
     """Identify the settings that CloudFormation cannot change in place."""
-    return identify((EMBEDDING_TYPE, options.kms_key_arn, DATA_SOURCE_TYPE, sorted(CONNECTOR.items())))
+    return identify((EMBEDDING_TYPE, options.kms_key_arn, CONNECTOR_SOURCE, sorted(CUSTOM_CONNECTOR.items())))
 
 
 class ManagedKnowledgeBase(Construct):
@@ -86,10 +81,10 @@ class ManagedKnowledgeBase(Construct):
             # Nobody could read or delete what a deleted knowledge base left, and storage is billed.
             data_deletion_policy="DELETE",
             data_source_configuration=bedrock.CfnDataSource.DataSourceConfigurationProperty(
-                type=DATA_SOURCE_TYPE,
+                type=CONNECTOR_SOURCE,
                 managed_knowledge_base_connector_configuration=(
                     bedrock.CfnDataSource.ManagedKnowledgeBaseConnectorConfigurationProperty(
-                        connector_parameters=dict(CONNECTOR)
+                        connector_parameters=dict(CUSTOM_CONNECTOR)
                     )
                 ),
             ),

@@ -24,11 +24,18 @@ from local_bedrock.store.resources import DataSource, StoredKnowledgeBase
 from local_bedrock.store.submissions import Submission
 from ragstack_common.core.artefacts import document_of
 from ragstack_common.core.uris import s3_urls
+from ragstack_common.filters.tree import DATA_SOURCE_KEY
 from ragstack_common.ingestion.sidecars import Sidecar
 from ragstack_common.reading import formats
 from ragstack_common.reading.encodings import charset_of
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES, MAX_SIDECAR_BYTES
+from ragstack_common.settings.names import (
+    MANAGED_DATA_SOURCE_KEY,
+    MANAGED_LANGUAGE_KEY,
+    MANAGED_SOURCE_URI_KEY,
+    SOURCE_URI_KEY,
+)
 from ragstack_common.text import contextual_headers, sections
 from ragstack_common.text.positions import Position, page_starts, section_of
 from ragstack_common.text.sections import Outline
@@ -219,14 +226,14 @@ def _service_attributes(
 ) -> dict[str, AttributeValue]:
     """Return the attributes that the service adds to those of the document."""
     if not base.is_managed:
-        return {metadata.SOURCE_URI: document.name, metadata.DATA_SOURCE_ID: document.data_source_id}
+        return {SOURCE_URI_KEY: document.name, DATA_SOURCE_KEY: document.data_source_id}
     language = detect_language(*texts)
     # Users report the form without the Region.
     _with_region, url = s3_urls(document.name, "us-east-1")
     return {
-        metadata.MANAGED_SOURCE_URI: url if document.type == "S3" else document.name,
-        metadata.MANAGED_DATA_SOURCE_ID: document.data_source_id,
-        **({metadata.MANAGED_LANGUAGE: language} if language else {}),
+        MANAGED_SOURCE_URI_KEY: url if document.type == "S3" else document.name,
+        MANAGED_DATA_SOURCE_KEY: document.data_source_id,
+        **({MANAGED_LANGUAGE_KEY: language} if language else {}),
     }
 
 

@@ -14,8 +14,7 @@ from local_bedrock.reading import selection
 from local_bedrock.reading.selection import InvalidConnectorError
 from local_bedrock.store.resources import CONNECTOR, DataSource, StoredKnowledgeBase
 from ragstack_common.core.uris import resource_id
-
-CONNECTOR_TYPE: Final = "MANAGED_KNOWLEDGE_BASE_CONNECTOR"
+from ragstack_common.settings.names import CONNECTOR_SOURCE
 
 _CONFIGURATION: Final = "managedKnowledgeBaseConfiguration"
 _DIMENSIONS: Final = 1024
@@ -86,13 +85,13 @@ def data_source_request(base: StoredKnowledgeBase, request: Request) -> Answer:
         InvalidRequest: The knowledge base or the local Bedrock does not support it.
     """
     configuration = request["dataSourceConfiguration"]
-    if configuration["type"] != CONNECTOR_TYPE:
+    if configuration["type"] != CONNECTOR_SOURCE:
         raise InvalidRequest(
             "Unsupported data source type for MANAGED knowledge base type."
-            f" Use {CONNECTOR_TYPE}, with the type S3 or CUSTOM in its connectorParameters."
+            f" Use {CONNECTOR_SOURCE}, with the type S3 or CUSTOM in its connectorParameters."
         )
     if others := sorted(set(configuration) - {"type", CONNECTOR}):
-        raise InvalidRequest(f"A data source of type {CONNECTOR_TYPE} cannot have {' or '.join(others)}")
+        raise InvalidRequest(f"A data source of type {CONNECTOR_SOURCE} cannot have {' or '.join(others)}")
     connector = configuration.get(CONNECTOR, {})
     parameters = _parameters(connector.get("connectorParameters", {}))
     if parameters["type"] == "CUSTOM":

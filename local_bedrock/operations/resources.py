@@ -27,7 +27,7 @@ from local_bedrock.store.database import Transaction
 from local_bedrock.store.resources import DataSource, StoredKnowledgeBase, once
 from local_bedrock.store.vector_indexes import Index
 from ragstack_common.core.uris import resource_id
-from ragstack_common.settings.names import MANAGED
+from ragstack_common.settings.names import CONNECTOR_SOURCE, MANAGED
 
 _STORES: Final = {
     "OPENSEARCH_SERVERLESS": "opensearchServerlessConfiguration",
@@ -266,7 +266,7 @@ def _checked_data_source(base: StoredKnowledgeBase, request: Request) -> Request
         return managed.data_source_request(base, request)
     configuration = request["dataSourceConfiguration"]
     kind = configuration["type"]
-    if kind == managed.CONNECTOR_TYPE:
+    if kind == CONNECTOR_SOURCE:
         raise InvalidRequest(f"A data source of type {kind} needs a knowledge base of type MANAGED: use S3 or CUSTOM")
     if kind not in ("S3", "CUSTOM"):
         raise InvalidRequest(f"The local Bedrock supports data sources of type S3 and CUSTOM, not {kind}")

@@ -8,13 +8,13 @@ from typing import Any, Final
 import apsw
 
 from local_bedrock.operations.search_configuration import Reranking
-from local_bedrock.reading.metadata import MANAGED_SOURCE_URI
 from local_bedrock.search import reranking
 from local_bedrock.search.ranking import Hit, Ranking
 from local_bedrock.store.document_ids import document_id
 from local_bedrock.store.documents import chunk_metadata
 from local_bedrock.store.resources import StoredKnowledgeBase
 from ragstack_common.embedding import Embedding
+from ragstack_common.settings.names import MANAGED_SOURCE_URI_KEY
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def written_results(connection: apsw.Connection, base: StoredKnowledgeBase, hits
 
 def _place(row: _Row, *, is_managed: bool) -> dict[str, Any]:
     metadata = chunk_metadata(row.attributes, row.position, row.public_id, row.page, is_managed=is_managed)
-    uri = metadata[MANAGED_SOURCE_URI] if is_managed else row.name
+    uri = metadata[MANAGED_SOURCE_URI_KEY] if is_managed else row.name
     location = {"s3Location": {"uri": uri}} if row.kind == "S3" else {"customDocumentLocation": {"id": row.name}}
     place = {"location": {"type": row.kind, **location}, "metadata": metadata}
     return {**place, "documentId": document_id(row.document, row.kind, row.name)} if is_managed else place

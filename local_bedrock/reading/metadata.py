@@ -15,18 +15,8 @@ from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.ingestion import sidecars
 from ragstack_common.ingestion.sidecars import RecordStructure, Sidecar, check_key
 from ragstack_common.reading.formats import UnreadableDocument, csv_reader
-from ragstack_common.settings.names import RESERVED_PREFIX
 
 AttributeValue = str | float | bool | list[str]
-
-SOURCE_URI: Final = RESERVED_PREFIX + "source-uri"
-DATA_SOURCE_ID: Final = RESERVED_PREFIX + "data-source-id"
-
-MANAGED_SOURCE_URI: Final = "_source_uri"
-MANAGED_DATA_SOURCE_ID: Final = "_data_source_id"
-MANAGED_LANGUAGE: Final = "_language_code"
-MANAGED_PAGE: Final = "_document_page_number"
-"""The keys of managed knowledge bases. Source: reports of results of Retrieve; that of the page is a guess."""
 
 
 def parse_sidecar(data: bytes, name: str) -> Sidecar:

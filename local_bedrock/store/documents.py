@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.reading.access_control import NOBODY, AccessList
-from local_bedrock.reading.metadata import MANAGED_PAGE, AttributeValue
+from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store import originals
 from local_bedrock.store.database import Transaction, insert, select
 from local_bedrock.store.originals import Original
 from local_bedrock.store.postings import build_segments, counted
 from ragstack_common.filters.tree import kind_of
-from ragstack_common.settings.names import RESERVED_PREFIX
+from ragstack_common.settings.names import MANAGED_PAGE_KEY, RESERVED_PREFIX
 from ragstack_common.text.positions import PAGE_KEY
 from ragstack_common.text.words import detect_languages
 
@@ -278,7 +278,7 @@ def chunk_metadata(
     if not is_managed:
         metadata[f"{RESERVED_PREFIX}chunk-id"] = public_id
     if page is not None:
-        metadata[MANAGED_PAGE if is_managed else PAGE_KEY] = page
+        metadata[MANAGED_PAGE_KEY if is_managed else PAGE_KEY] = page
     return metadata
 
 

@@ -68,7 +68,7 @@ _RETRYABLE: Final = frozenset(
         "TooManyRequestsException",
     }
 )
-_CONTENTION: Final = ("ongoing", "running", "can't exceed")
+CONTENTION: Final = ("ongoing", "running", "can't exceed")
 """IngestKnowledgeBaseDocuments has no ConflictException; it reports one as a ValidationException with these words."""
 
 _URI: Final = re.compile(r"s3://[^\s']*")
@@ -304,7 +304,7 @@ def is_contention(error: Exception) -> bool:
     if isinstance(error, ClientError) and error.response.get("Error", {}).get("Code") == "ConflictException":
         return True
     message = _URI.sub("", _validation_message(error))
-    return any(word in message for word in _CONTENTION)
+    return any(word in message for word in CONTENTION)
 
 
 def in_one_line(error: Exception) -> str:

@@ -100,7 +100,27 @@ RESERVED_PREFIX: Final = "x-amz-bedrock-kb-"
 
 MANAGED_SOURCE_URI_KEY: Final = "_source_uri"
 MANAGED_DATA_SOURCE_KEY: Final = "_data_source_id"
-"""The attributes of the same meaning in a MANAGED knowledge base. Neither is documented: third parties saw both."""
+MANAGED_LANGUAGE_KEY: Final = "_language_code"
+MANAGED_PAGE_KEY: Final = "_document_page_number"
+"""The attributes that a MANAGED knowledge base adds. None is documented: third parties saw the first three, and the
+last one is a guess."""
+
+CONNECTOR_SOURCE: Final = "MANAGED_KNOWLEDGE_BASE_CONNECTOR"
+"""The type of all data sources of a MANAGED knowledge base. Source: bedrock-agent, shape DataSourceType."""
+
+CUSTOM_CONNECTOR: Final[Mapping[str, str]] = {"type": "CUSTOM", "version": "1"}
+"""The connectorParameters of one that takes documents by direct ingestion alone, without jobs.
+
+Source: Amazon Bedrock User Guide, kb-managed-ds-custom.
+"""
+
+MANAGED_REGIONS: Final = frozenset(
+    {"ap-northeast-1", "ap-southeast-2", "eu-central-1", "eu-west-1", "eu-west-2", "us-east-1", "us-west-2"}
+)
+"""Where MANAGED knowledge bases take documents by direct ingestion, and choose the embedding.
+
+Source: Amazon Bedrock User Guide, kb-managed-regions. In us-gov-west-1, they have neither.
+"""
 
 OWN_PREFIX: Final = "ragstack_"
 """Prefix of the attributes that RAGStack adds to chunks."""

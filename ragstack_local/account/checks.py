@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from ragstack_common.settings.names import BEDROCK_RERANKER, DEFAULT_RERANKING_MODEL, MANAGED
+from ragstack_common.settings.names import BEDROCK_RERANKER, CONNECTOR_SOURCE, DEFAULT_RERANKING_MODEL, MANAGED
 from ragstack_local.account import model_access, quotas
 from ragstack_local.account.quotas import Quota
 from ragstack_local.connection.connection import Connection
@@ -21,9 +21,6 @@ MODELS: Final = {"answers": "ANSWER_MODEL", "fallback": "ANSWER_FALLBACK_MODEL",
 
 WANTED: Final = {quotas.REQUESTS: quotas.SLOW_REQUESTS, quotas.TOKENS: 300_000}
 """Values to request. Ten chunks of 400 tokens take 4,000 tokens."""
-
-CONNECTOR: Final = "MANAGED_KNOWLEDGE_BASE_CONNECTOR"
-"""Source: bedrock-agent, shape DataSourceType."""
 
 RIGHTS: Final = "It needs the permissions of an operator (docs/OPERATIONS.md#permissions)"
 
@@ -104,9 +101,9 @@ def _data_source(connection: Connection, *, is_managed: bool) -> str:
         knowledgeBaseId=connection.knowledge_base_id, dataSourceId=connection.data_source_id
     )["dataSource"]["dataSourceConfiguration"]
     found = str(source["type"])
-    if found == CONNECTOR:
-        found = f"{CONNECTOR} {_connector_type(source)}"
-    wanted = f"{CONNECTOR} CUSTOM" if is_managed else "S3"
+    if found == CONNECTOR_SOURCE:
+        found = f"{CONNECTOR_SOURCE} {_connector_type(source)}"
+    wanted = f"{CONNECTOR_SOURCE} CUSTOM" if is_managed else "S3"
     if found != wanted:
         raise CheckError(f"{connection.data_source_id} is of the type {found}: uploads need {wanted}")
     return found

@@ -17,11 +17,12 @@ from infra.constructs import managed_knowledge_base as managed_module
 from infra.context_values import KnowledgeBaseKind
 from infra.options import OptionError, Options
 from infra.stacks import KnowledgeBaseStack, StorageStack
-from infra.target import KNOWLEDGE_BASE_REGIONS, MANAGED_REGIONS
+from infra.target import KNOWLEDGE_BASE_REGIONS
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.telemetry import NO_METRICS
 from ragstack_common.services.search import make_engine
 from ragstack_common.settings.ingestion import IngestionSettings
+from ragstack_common.settings.names import CONNECTOR_SOURCE, MANAGED_REGIONS
 from ragstack_common.settings.search import QuerySettings
 from ragstack_local.connection.connection import local_client
 from tests.support.forked_bedrock import forked_bedrock
@@ -118,7 +119,7 @@ def test_every_create_only_property_belongs_to_the_generation(
     before = logical_ids()
     assert len(before) == 2
     assert before.isdisjoint(logical_ids(kms_key_arn=KEY))
-    for setting, value in {"EMBEDDING_TYPE": "CUSTOM", "CONNECTOR": {"type": "S3", "version": "1"}}.items():
+    for setting, value in {"EMBEDDING_TYPE": "CUSTOM", "CUSTOM_CONNECTOR": {"type": "S3", "version": "1"}}.items():
         with monkeypatch.context() as patch:
             patch.setattr(managed_module, setting, value)
             assert before.isdisjoint(logical_ids()), setting
@@ -302,7 +303,7 @@ def test_the_local_stack_can_use_a_managed_knowledge_base(synthesize: Callable[.
 def test_a_region_with_managed_knowledge_bases_passes(region: str) -> None:
     check_region(Options.from_context(MANAGED), region)
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(region, "AWS::Bedrock::DataSource").schema
-    assert managed_module.DATA_SOURCE_TYPE in json.dumps(schema)
+    assert CONNECTOR_SOURCE in json.dumps(schema)
 
 
 @pytest.mark.parametrize("region", ["us-east-2", "ap-southeast-1", "us-gov-west-1"])

@@ -20,13 +20,14 @@ from ragstack_common.search.engines.hits import CHUNK_ID_KEY, document_uri
 from ragstack_common.settings.names import (
     MANAGED,
     MANAGED_DATA_SOURCE_KEY,
+    MANAGED_PAGE_KEY,
     MANAGED_SOURCE_URI_KEY,
     RESERVED_PREFIX,
     SOURCE_URI_KEY,
 )
 from ragstack_common.text.positions import PAGE_KEY
 
-_PAGE_KEYS: Final = ("_document_page_number", "_excerpt_page_number")
+_PAGE_KEYS: Final = (MANAGED_PAGE_KEY, "_excerpt_page_number")
 """Guesses: no source names the page of a MANAGED knowledge base's chunk. The second is that of Amazon Kendra's index,
 whose names of attributes MANAGED knowledge bases use."""
 
