@@ -11,8 +11,13 @@ if TYPE_CHECKING:
 Json: TypeAlias = Any
 """What JSON can hold."""
 
+Observe: TypeAlias = Callable[["Site"], Json]
+
 CHECK_SECONDS: Final = 300.0
-"""How long a check may wait for something by default."""
+"""How long a check may wait for something by default, without the time of what it shares with others."""
+
+INVALID: Final = {"error": "ValidationException"}
+"""What is expected of requests that AWS refuses."""
 
 
 class NotTried(Exception):  # noqa: N818 - an outcome, not an error
@@ -53,7 +58,7 @@ class Check:
     used_by: str
     held_in: str = ""
     expected: Json
-    observe: Callable[["Site"], Json]
+    observe: Observe
     aws_only: str = ""
     seconds: float = CHECK_SECONDS
 
@@ -78,23 +83,24 @@ class Topic:
         held_in: str = "",
         aws_only: str = "",
         seconds: float = CHECK_SECONDS,
-    ) -> Callable[[Callable[["Site"], Json]], Callable[["Site"], Json]]:
+    ) -> Callable[[Observe], Observe]:
         """Return a decorator that adds a function as the check ``TOPIC.NAME``."""
 
-        def add(observe: Callable[["Site"], Json]) -> Callable[["Site"], Json]:
-            made = Check(
-                name=f"{self.name}.{name}",
-                topic=self.name,
-                belief=belief,
-                source=source,
-                used_by=used_by or self.used_by,
-                held_in=held_in or self.held_in,
-                expected=expected,
-                observe=observe,
-                aws_only=aws_only,
-                seconds=seconds,
+        def add(observe: Observe) -> Observe:
+            self.checks.append(
+                Check(
+                    name=f"{self.name}.{name}",
+                    topic=self.name,
+                    belief=belief,
+                    source=source,
+                    used_by=used_by or self.used_by,
+                    held_in=held_in or self.held_in,
+                    expected=expected,
+                    observe=observe,
+                    aws_only=aws_only,
+                    seconds=seconds,
+                )
             )
-            self.checks.append(made)
             return observe
 
         return add

@@ -89,40 +89,32 @@ def letters(results: Sequence[Mapping[str, Any]]) -> str:
     return "".join(letter for letter in sorted(ANIMALS) if any(f"{ANIMAL_PREFIX}{letter}.md" in uri for uri in uris))
 
 
-def pdf(pages: Sequence[str]) -> bytes:
-    """Return a PDF file with a page for each text, in lines of ten words."""
+def pdf(*pages: Sequence[str]) -> bytes:
+    """Return a PDF file with these lines of ASCII text on its pages."""
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        f"<< /Type /Pages /Count {len(pages)} /Kids [{kids}] /MediaBox [0 0 595 842] >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
-    for number, text in enumerate(pages):
-        words = text.split()
-        lines = [" ".join(words[start : start + 10]) for start in range(0, len(words), 10)]
-        shown = " ".join(f"({line}) Tj T*" for line in lines)
-        stream = f"BT /F1 10 Tf 12 TL 50 780 Td {shown} ET"
-        objects.append(
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R >> >>"
-            f" /Contents {5 + 2 * number} 0 R >>"
-        )
-        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
-    out = b"%PDF-1.4\n"
-    offsets = []
-    for number, each in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += f"{number} 0 obj\n{each}\nendobj\n".encode("latin-1")
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    end = (
-        f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
-        f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
-    )
-    return out + end.encode("latin-1")
+    for number, lines in enumerate(pages):
+        drawn = f"BT /F 10 Tf 14 TL 50 800 Td {' '.join(f'({line}) Tj T*' for line in lines)} ET"
+        resources = "/Resources << /Font << /F 3 0 R >> >>"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /Contents {5 + 2 * number} 0 R {resources} >>")
+        objects.append(f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream")
+    made, offsets = b"%PDF-1.7\n", []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(made))
+        made += f"{number} 0 obj\n{body}\nendobj\n".encode()
+    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
+    size = len(objects) + 1
+    end = f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n"
+    return made + f"{end}{len(made)}\n%%EOF".encode()
 
 
-def _page(word: str) -> str:
-    """Return a text of more than one chunk of 300 tokens."""
-    return " ".join(f"The {word} of ship {number} is checked in the harbour by two people." for number in range(40))
+def _page(word: str) -> list[str]:
+    """Return lines of more than one chunk of 300 tokens."""
+    return [f"The {word} of ship {number} is checked in the harbour by two people." for number in range(40)]
 
 
 def _contents() -> dict[str, bytes]:
@@ -141,7 +133,7 @@ def _contents() -> dict[str, bytes]:
         LONG_LIST_KEY: "The buoy has a green light.\n",
         UNSUPPORTED_KEY: "The hatch is closed.\n",
     }
-    return {**{key: text.encode() for key, text in texts.items()}, PDF_KEY: pdf([_page(word) for word in PAGE_WORDS])}
+    return {**{key: text.encode() for key, text in texts.items()}, PDF_KEY: pdf(*map(_page, PAGE_WORDS))}
 
 
 _CONTENTS: Final = _contents()

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from ragstack_common.ingestion.requests import (
 from ragstack_common.settings.names import METADATA_KEY, TEXT_KEY
 from ragstack_local.certify import documents
 from ragstack_local.certify.removal import BUCKET, KNOWLEDGE_BASE, ROLE, VECTOR_BUCKET, VECTOR_INDEX
-from ragstack_local.certify.site import Site
+from ragstack_local.certify.site import FixtureError, Site
 
 EMBEDDING: Final = "amazon.titan-embed-text-v2:0"
 DIMENSION: Final = 1024
@@ -158,7 +158,7 @@ def _policy(*statements: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A data source of a knowledge base of the run."""
 
     site: Site
@@ -234,9 +234,9 @@ class KnowledgeBase:
 
     id: str
     index: Mapping[str, str]
-    files: Source
-    jobs: Source
-    texts: Source
+    files: DataSource
+    jobs: DataSource
+    texts: DataSource
     creation_seconds: float
     first_job: Mapping[str, Any]
 
@@ -271,7 +271,21 @@ def create_knowledge_base(site: Site, part: str, **request: Any) -> tuple[str, f
     return id_, time.monotonic() - submitted
 
 
-def create_source(site: Site, knowledge_base: str, name: str, configuration: Mapping[str, Any], **more: Any) -> Source:
+def created(site: Site, make: Callable[[Site], Any]) -> Mapping[str, Any]:
+    """Return the description of a shared knowledge base; an error of AWS that prevented it is an observation."""
+    try:
+        id_ = site.shared(make).id
+    except FixtureError as error:
+        if isinstance(error.__cause__, ClientError):
+            raise error.__cause__ from None
+        raise
+    found: Mapping[str, Any] = site.client("bedrock-agent").get_knowledge_base(knowledgeBaseId=id_)["knowledgeBase"]
+    return found
+
+
+def create_source(
+    site: Site, knowledge_base: str, name: str, configuration: Mapping[str, Any], **more: Any
+) -> DataSource:
     """Create a data source, and wait until it is AVAILABLE."""
     agent = site.client("bedrock-agent")
     created = agent.create_data_source(
@@ -280,7 +294,7 @@ def create_source(site: Site, knowledge_base: str, name: str, configuration: Map
         dataSourceConfiguration=configuration,
         **more,
     )
-    source = Source(site, knowledge_base, created["dataSource"]["dataSourceId"])
+    source = DataSource(site, knowledge_base, created["dataSource"]["dataSourceId"])
 
     def is_available() -> bool:
         status = agent.get_data_source(**source.ids)["dataSource"]["status"]

@@ -88,9 +88,9 @@ class Journal:
 
 
 @contextmanager
-def dead_journals(folder: Path) -> Iterator[list[tuple[str, Journal]]]:
-    """Yield the tokens and journals of runs that ended without removing everything, locked while they are used."""
-    found: list[tuple[str, Journal]] = []
+def dead_journals(folder: Path) -> Iterator[list[Journal]]:
+    """Yield the journals of runs that ended without removing everything, locked while they are used."""
+    found: list[Journal] = []
     try:
         for path in sorted(folder.glob(f"*{_SUFFIX}")):
             file = path.open("a+", encoding="utf-8")
@@ -109,8 +109,8 @@ def dead_journals(folder: Path) -> Iterator[list[tuple[str, Journal]]]:
             place: Mapping[str, str] = {}
             with suppress(ValueError):  # killed before its first line was complete: it created nothing
                 place = json.loads(first)["place"]
-            found.append((path.stem, Journal(file, path, place)))
+            found.append(Journal(file, path, place))
         yield found
     finally:
-        for _, journal in found:
+        for journal in found:
             journal.end()

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ragstack_common.settings.names import CONNECTOR_SOURCE
 from ragstack_local.certify.journal import REMOVED, Journal, Resource
 from ragstack_local.certify.site import is_refused
 
@@ -74,38 +75,47 @@ def is_missing(error: ClientError) -> bool:
     return code in ("404", "ValidationError") or code.startswith(("NoSuch", "NotFound", "ResourceNotFound"))
 
 
+@contextmanager
+def if_present() -> Iterator[None]:
+    """Ignore the error of a call about something that does not exist."""
+    try:
+        yield
+    except ClientError as error:
+        if not is_missing(error):
+            raise
+
+
 def _bucket(clients: Clients, resource: Resource) -> bool:
     s3 = clients("s3")
-    try:
+    with if_present():
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=resource.name):
             found = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
             if found:
                 keys = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in found]
                 s3.delete_objects(Bucket=resource.name, Delete={"Objects": keys, "Quiet": True})
         s3.delete_bucket(Bucket=resource.name)
-    except ClientError as error:
-        if not is_missing(error):
-            raise
     return True
 
 
 def _vector_index(clients: Clients, resource: Resource) -> bool:
-    return _gone(lambda: clients("s3vectors").delete_index(vectorBucketName=resource.within, indexName=resource.name))
+    with if_present():
+        clients("s3vectors").delete_index(vectorBucketName=resource.within, indexName=resource.name)
+    return True
 
 
 def _vector_bucket(clients: Clients, resource: Resource) -> bool:
-    return _gone(lambda: clients("s3vectors").delete_vector_bucket(vectorBucketName=resource.name))
+    with if_present():
+        clients("s3vectors").delete_vector_bucket(vectorBucketName=resource.name)
+    return True
 
 
 def _role(clients: Clients, resource: Resource) -> bool:
     iam = clients("iam")
-    try:
+    with if_present():
         for name in iam.list_role_policies(RoleName=resource.name)["PolicyNames"]:
             iam.delete_role_policy(RoleName=resource.name, PolicyName=name)
-    except ClientError as error:
-        if not is_missing(error):
-            raise
-    return _gone(lambda: iam.delete_role(RoleName=resource.name))
+        iam.delete_role(RoleName=resource.name)
+    return True
 
 
 def _knowledge_base(clients: Clients, resource: Resource) -> bool:
@@ -117,7 +127,8 @@ def _knowledge_base(clients: Clients, resource: Resource) -> bool:
         for source in sources:
             _delete_source(agent, id_, source)
         if not sources and agent.get_knowledge_base(knowledgeBaseId=id_)["knowledgeBase"]["status"] != "DELETING":
-            _gone(lambda id_=id_: agent.delete_knowledge_base(knowledgeBaseId=id_))  # type: ignore[misc]
+            with if_present():
+                agent.delete_knowledge_base(knowledgeBaseId=id_)
     return not ids
 
 
@@ -132,23 +143,13 @@ def _delete_source(agent: Any, knowledge_base: str, source: Mapping[str, Any]) -
         return
     if source["status"] == "DELETE_UNSUCCESSFUL":
         found = agent.get_data_source(**ids)["dataSource"]
-        if found["dataSourceConfiguration"]["type"] != CONNECTOR:  # its index is gone: leave the vectors alone
+        if found["dataSourceConfiguration"]["type"] != CONNECTOR_SOURCE:  # its index is gone: leave the vectors alone
             kept = ("name", "dataSourceConfiguration", "vectorIngestionConfiguration")
             same = {name: found[name] for name in kept if name in found}
             agent.update_data_source(**ids, **same, dataDeletionPolicy="RETAIN")
-    _gone(lambda: agent.delete_data_source(**ids))
+    with if_present():
+        agent.delete_data_source(**ids)
 
-
-def _gone(delete: Callable[[], object]) -> bool:
-    try:
-        delete()
-    except ClientError as error:
-        if not is_missing(error):
-            raise
-    return True
-
-
-CONNECTOR: Final = "MANAGED_KNOWLEDGE_BASE_CONNECTOR"
 
 BUCKET: Final = "bucket"
 VECTOR_BUCKET: Final = "vector bucket"

@@ -1,6 +1,5 @@
 """The rights that a run needs in an AWS account, and whether the caller has them."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,49 +28,42 @@ _ACTIONS: Final[Mapping[str, Sequence[str]]] = {
 }
 """The actions of operations whose name is not that of their only action. Source: Service Authorization Reference."""
 
+
+def operations(service: str, names: str) -> list[str]:
+    """Return operations as calls are counted, from their names with blanks between them."""
+    return [f"{service}.{name}" for name in names.split()]
+
+
 OPERATIONS: Final = (
-    *(
-        f"bedrock-agent.{name}"
-        for name in (
-            *("CreateDataSource", "CreateKnowledgeBase", "DeleteDataSource", "DeleteKnowledgeBase"),
-            *("DeleteKnowledgeBaseDocuments", "GetDataSource", "GetIngestionJob", "GetKnowledgeBase"),
-            *("GetKnowledgeBaseDocuments", "IngestKnowledgeBaseDocuments", "ListDataSources", "ListKnowledgeBases"),
-            *("StartIngestionJob", "UpdateDataSource"),
-        )
+    *operations(
+        "bedrock-agent",
+        "CreateDataSource CreateKnowledgeBase DeleteDataSource DeleteKnowledgeBase DeleteKnowledgeBaseDocuments"
+        " GetDataSource GetIngestionJob GetKnowledgeBase GetKnowledgeBaseDocuments IngestKnowledgeBaseDocuments"
+        " ListDataSources ListKnowledgeBases StartIngestionJob UpdateDataSource",
     ),
-    *(
-        f"bedrock-agent-runtime.{name}"
-        for name in (
-            *("AgenticRetrieveStream", "CheckIngestedDocumentAcl", "GetDocumentContent", "Retrieve"),
-            "RetrieveAndGenerate",
-        )
+    *operations(
+        "bedrock-agent-runtime",
+        "AgenticRetrieveStream CheckIngestedDocumentAcl GetDocumentContent Retrieve RetrieveAndGenerate",
     ),
-    *("bedrock-runtime.Converse", "bedrock-runtime.ConverseStream", "bedrock-runtime.InvokeModel"),
-    *("bedrock.GetFoundationModelAvailability", "bedrock.GetUseCaseForModelAccess"),
-    *(f"iam.{name}" for name in ("CreateRole", "DeleteRole", "DeleteRolePolicy", "ListRolePolicies", "PutRolePolicy")),
-    *(
-        f"s3.{name}"
-        for name in (
-            *("CreateBucket", "DeleteBucket", "DeleteObject", "DeleteObjects", "ListObjectVersions", "PutObject"),
-        )
+    *operations("bedrock-runtime", "Converse ConverseStream InvokeModel"),
+    *operations("bedrock", "GetFoundationModelAvailability GetUseCaseForModelAccess"),
+    *operations("iam", "CreateRole DeleteRole DeleteRolePolicy ListRolePolicies PutRolePolicy"),
+    *operations("s3", "CreateBucket DeleteBucket DeleteObject DeleteObjects ListObjectVersions PutObject"),
+    *operations(
+        "s3vectors",
+        "CreateIndex CreateVectorBucket DeleteIndex DeleteVectorBucket GetIndex GetVectorBucket"
+        " PutVectorBucketDefaultIndexMode PutVectors QueryVectors UpdateMetadataConfiguration",
     ),
-    *(
-        f"s3vectors.{name}"
-        for name in (
-            *("CreateIndex", "CreateVectorBucket", "DeleteIndex", "DeleteVectorBucket", "GetIndex", "GetVectorBucket"),
-            *("PutVectorBucketDefaultIndexMode", "PutVectors", "QueryVectors", "UpdateMetadataConfiguration"),
-        )
-    ),
-    "textract.DetectDocumentText",
-    *("service-quotas.ListAWSDefaultServiceQuotas", "service-quotas.ListServiceQuotas"),
+    *operations("textract", "DetectDocumentText"),
+    *operations("service-quotas", "ListAWSDefaultServiceQuotas ListServiceQuotas"),
 )
 """What the checks of the services and their removal call. A test compares it with the calls of a run."""
 
 
-def actions_of(operations: Sequence[str]) -> list[str]:
+def actions_of(called: Sequence[str]) -> list[str]:
     """Return the IAM actions of operations, such as ``s3vectors.QueryVectors``."""
     found: set[str] = set()
-    for operation in operations:
+    for operation in called:
         service, name = operation.split(".")
         found.update(_ACTIONS.get(operation, (f"{_SERVICES.get(service, service)}:{name}",)))
     return sorted(found)
@@ -123,8 +115,3 @@ def _principal(iam: Any, caller: str) -> str:
     """Return the ARN of the user or role behind a caller: a session of a role has no policies of its own."""
     kind, _, rest = caller.rpartition(":")[2].partition("/")
     return str(iam.get_role(RoleName=rest.split("/")[0])["Role"]["Arn"]) if kind == "assumed-role" else caller
-
-
-def policy_text() -> str:
-    """Return the policy as a file."""
-    return json.dumps(policy(), indent=2) + "\n"

@@ -15,7 +15,7 @@ from ragstack_local.certify.catalogue import KINDS
 from ragstack_local.certify.check import Check, Outcome
 from ragstack_local.certify.costs import cost_of
 from ragstack_local.certify.journal import Journal, Resource, dead_journals
-from ragstack_local.certify.removal import Clients, remove_all
+from ragstack_local.certify.removal import WAIT_SECONDS, Clients, remove_all
 from ragstack_local.certify.report import Report
 from ragstack_local.certify.runner import run_checks
 from ragstack_local.certify.site import Place, Site
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ragstack_local.connection.connection import Connection
 
 LOCAL_WAIT_SECONDS: Final = 0.1
-WAIT_SECONDS: Final = 5.0
 
 Left = list[tuple[Resource, str]]
 
@@ -87,7 +86,7 @@ def clean_up(
     elsewhere: set[str] = set()
     count = 0
     with dead_journals(journals) as found:
-        for _, journal in found:
+        for journal in found:
             remaining = journal.remaining()
             if not remaining:
                 continue

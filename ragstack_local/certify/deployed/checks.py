@@ -35,7 +35,6 @@ LAST: Final = operations.LOGS.checks
 """They look at what all others have left in the logs."""
 
 CHECKS: Final[tuple[Check, ...]] = (
-    # Whichever is the first waits for the deployment.
     *(
         replace(check, seconds=SECONDS, topic=LIMITS if check in LAST else check.topic)
         for topic in TOPICS

@@ -16,7 +16,7 @@ from ragstack_local.connection.address import Address
 from ragstack_local.connection.connection import DEFAULT_PREFIX, Connection
 
 SECONDS: Final = 40 * 60.0
-"""How long a check may wait: for the deployment too, whichever check is the first."""
+"""How long a check may wait: alarms ring late. The deployment has its own time."""
 
 
 @dataclass(frozen=True)

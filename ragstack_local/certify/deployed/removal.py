@@ -1,7 +1,6 @@
 """How the stacks of a run and its documents are removed."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from ragstack_local.certify import removal
 from ragstack_local.certify.journal import Resource
-from ragstack_local.certify.removal import Clients, Remove, is_missing
+from ragstack_local.certify.removal import Clients, Remove, if_present
 from ragstack_local.connection import running
 
 STACK: Final = "stack"
@@ -95,7 +94,7 @@ def _bucket(clients: Clients, name: str) -> None:
 
 
 def _table(clients: Clients, name: str) -> None:
-    with _if_present():
+    with if_present():
         dynamodb = clients("dynamodb")
         if dynamodb.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"):
             dynamodb.update_table(TableName=name, DeletionProtectionEnabled=False)
@@ -103,7 +102,7 @@ def _table(clients: Clients, name: str) -> None:
 
 
 def _user_pool(clients: Clients, pool_id: str) -> None:
-    with _if_present():
+    with if_present():
         cognito = clients("cognito-idp")
         pool = cognito.describe_user_pool(UserPoolId=pool_id)["UserPool"]
         # An update sets what it does not name to its default, and these two belong together.
@@ -113,28 +112,18 @@ def _user_pool(clients: Clients, pool_id: str) -> None:
 
 
 def _vector_index(clients: Clients, arn: str) -> None:
-    with _if_present():
+    with if_present():
         clients("s3vectors").delete_index(indexArn=arn)
 
 
 def _vector_bucket(clients: Clients, arn: str) -> None:
-    with _if_present():
+    with if_present():
         clients("s3vectors").delete_vector_bucket(vectorBucketArn=arn)
 
 
 def _log_group(clients: Clients, name: str) -> None:
-    with _if_present():
+    with if_present():
         clients("logs").delete_log_group(logGroupName=name)
-
-
-@contextmanager
-def _if_present() -> Iterator[None]:
-    """Ignore the error of a call about something that does not exist."""
-    try:
-        yield
-    except ClientError as error:
-        if not is_missing(error):
-            raise
 
 
 KEPT: Final[Mapping[str, Callable[[Clients, str], None]]] = {

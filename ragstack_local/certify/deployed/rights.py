@@ -1,10 +1,9 @@
 """The rights that the checks of the stacks need in an AWS account, besides those of the services' checks."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ragstack_local.certify.rights import actions_of
+from ragstack_local.certify.rights import actions_of, operations
 
 OWN_STACKS: Final = (
     "arn:aws:cloudformation:*:*:stack/RagStackCertify*",
@@ -12,29 +11,25 @@ OWN_STACKS: Final = (
 )
 
 OPERATIONS: Final[Mapping[tuple[str, ...], Sequence[str]]] = {
-    OWN_STACKS: (
-        *("cloudformation.CreateStack", "cloudformation.DeleteStack", "cloudformation.DescribeStackEvents"),
-        *("cloudformation.DescribeStackResources", "cloudformation.GetTemplate", "cloudformation.ListStackResources"),
-        "cloudformation.UpdateStack",
+    OWN_STACKS: operations(
+        "cloudformation",
+        "CreateStack DeleteStack DescribeStackEvents DescribeStackResources GetTemplate ListStackResources UpdateStack",
     ),
     ("arn:aws:logs:*:*:log-group:RagStackCertify*", "arn:aws:logs:*:*:log-group:/aws/lambda/RagStackCertify*"): (
-        "logs.DeleteLogGroup",
-        "logs.FilterLogEvents",
+        operations("logs", "DeleteLogGroup FilterLogEvents")
     ),
-    ("arn:aws:dynamodb:*:*:table/RagStackCertify*",): (
-        *("dynamodb.DeleteTable", "dynamodb.DescribeTable", "dynamodb.UpdateTable"),
-    ),
-    ("arn:aws:s3:::ragstackcertify*",): ("s3.DeleteBucket", "s3.DeleteObjects", "s3.ListObjectVersions"),
+    ("arn:aws:dynamodb:*:*:table/RagStackCertify*",): operations("dynamodb", "DeleteTable DescribeTable UpdateTable"),
+    ("arn:aws:s3:::ragstackcertify*",): operations("s3", "DeleteBucket DeleteObjects ListObjectVersions"),
     ("*",): (
-        *("cloudformation.DescribeStacks", "cloudformation.ListStacks", "cloudwatch.DescribeAlarms"),
-        *("lambda.ListFunctions", "logs.DescribeLogGroups", "s3vectors.DeleteIndex", "s3vectors.DeleteVectorBucket"),
-        *(
-            f"cognito-idp.{name}"
-            for name in (
-                *("AdminAddUserToGroup", "AdminCreateUser", "AdminInitiateAuth", "AdminSetUserPassword"),
-                *("CreateUserPoolClient", "DeleteUserPool", "DescribeUserPool", "DescribeUserPoolClient"),
-                *("UpdateUserPool", "UpdateUserPoolClient"),
-            )
+        *operations("cloudformation", "DescribeStacks ListStacks"),
+        *operations("cloudwatch", "DescribeAlarms"),
+        *operations("lambda", "ListFunctions"),
+        *operations("logs", "DescribeLogGroups"),
+        *operations("s3vectors", "DeleteIndex DeleteVectorBucket"),
+        *operations(
+            "cognito-idp",
+            "AdminAddUserToGroup AdminCreateUser AdminInitiateAuth AdminSetUserPassword CreateUserPoolClient"
+            " DeleteUserPool DescribeUserPool DescribeUserPoolClient UpdateUserPool UpdateUserPoolClient",
         ),
     ),
 }
@@ -63,12 +58,7 @@ def policy() -> dict[str, Any]:
         {"Effect": "Allow", "Action": ["sts:AssumeRole"], "Resource": [DEPLOYING]},
         {"Effect": "Allow", "Action": ["execute-api:Invoke"], "Resource": ["arn:aws:execute-api:*:*:*"]},
     ]
-    for resources, operations in OPERATIONS.items():
-        statements.append({"Effect": "Allow", "Action": actions_of(operations), "Resource": [*resources]})
+    for resources, called in OPERATIONS.items():
+        statements.append({"Effect": "Allow", "Action": actions_of(called), "Resource": [*resources]})
     statements.append({"Effect": "Allow", "Action": [*BY_CLOUDFORMATION], "Resource": ["*"]})
     return {"Version": "2012-10-17", "Statement": statements}
-
-
-def policy_text() -> str:
-    """Return the policy as a file."""
-    return json.dumps(policy(), indent=2) + "\n"

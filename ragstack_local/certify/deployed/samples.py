@@ -9,6 +9,7 @@ from typing import Any, Final
 from ragstack_local.certify.deployed import calls, deployment
 from ragstack_local.certify.deployed.calls import Answer
 from ragstack_local.certify.deployed.deployment import Deployment, UnexpectedStatusError
+from ragstack_local.certify.documents import pdf
 from ragstack_local.certify.site import Site
 
 ATTRIBUTE: Final = "certify"
@@ -51,29 +52,6 @@ class Sample:
     question: str
     word: str
     sentence: str
-
-
-def pdf(*pages: Sequence[str]) -> bytes:
-    """Return a PDF file with these lines of ASCII text on its pages."""
-    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
-    objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Count {len(pages)} /Kids [{kids}] /MediaBox [0 0 595 842] >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-    ]
-    for number, lines in enumerate(pages):
-        drawn = f"BT /F 10 Tf 14 TL 50 800 Td {' '.join(f'({line}) Tj T*' for line in lines)} ET"
-        resources = "/Resources << /Font << /F 3 0 R >> >>"
-        objects.append(f"<< /Type /Page /Parent 2 0 R /Contents {5 + 2 * number} 0 R {resources} >>")
-        objects.append(f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream")
-    made, offsets = b"%PDF-1.7\n", []
-    for number, body in enumerate(objects, 1):
-        offsets.append(len(made))
-        made += f"{number} 0 obj\n{body}\nendobj\n".encode()
-    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
-    size = len(objects) + 1
-    end = f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n"
-    return made + f"{end}{len(made)}\n%%EOF".encode()
 
 
 def _orchard(page: str) -> list[str]:

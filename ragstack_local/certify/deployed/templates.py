@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from ragstack_common.settings.names import CONNECTOR_SOURCE, CUSTOM_CONNECTOR
 from ragstack_local.certify import fixtures
 from ragstack_local.certify.check import Json, Source, Topic
 from ragstack_local.certify.deployed import deployment, stacks
@@ -118,9 +119,9 @@ def _managed(site: Site) -> Json:
     site.shared(fixtures.knowledge_base)  # has the same role, which Bedrock can assume from then on
     configuration = {"Type": "MANAGED", "ManagedKnowledgeBaseConfiguration": {"EmbeddingModelType": "MANAGED"}}
     base = {"Name": site.name("template"), "RoleArn": site.shared(fixtures.role)}
-    connector = {"ConnectorParameters": {"type": "CUSTOM", "version": "1"}}
+    connector = {"ConnectorParameters": CUSTOM_CONNECTOR}
     source = {
-        "Type": "MANAGED_KNOWLEDGE_BASE_CONNECTOR",
+        "Type": CONNECTOR_SOURCE,
         "ManagedKnowledgeBaseConnectorConfiguration": connector,
     }
     template = _template(

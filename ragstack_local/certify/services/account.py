@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from ragstack_local.account import model_access, quotas
 from ragstack_local.certify import documents
-from ragstack_local.certify.check import Json, NotTried, Source, Topic
+from ragstack_local.certify.check import INVALID, Json, NotTried, Source, Topic
 from ragstack_local.certify.fixtures import DIMENSION, EMBEDDING
 from ragstack_local.certify.site import Site, error_code
 
@@ -170,7 +170,7 @@ def _embedding(site: Site) -> Json:
     "embedding_dimensions",
     "Titan V2 refuses 384 dimensions",
     Source.DOCUMENTATION,
-    {"error": "ValidationException"},
+    INVALID,
     held_in="local_bedrock.operations.invoke_model",
 )
 def _embedding_dimensions(site: Site) -> Json:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from ragstack_local.certify import documents
-from ragstack_local.certify.check import Json, Source, Topic
+from ragstack_local.certify.check import INVALID, Json, Source, Topic
 from ragstack_local.certify.fixtures import create_index, ingested, knowledge_base
 from ragstack_local.certify.site import Site
 
@@ -13,8 +13,6 @@ ON_VECTORS: Final = Topic("vector-filters", "words (docs/SEARCH.md#words)", "loc
 ON_RETRIEVE: Final = Topic(
     "filters", "filters of searches (docs/SEARCH.md#filters)", "local_bedrock.operations.retrieval"
 )
-
-INVALID: Final = {"error": "ValidationException"}
 
 
 def add_checks(

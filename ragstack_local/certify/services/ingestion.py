@@ -6,11 +6,14 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.ingestion.bedrock_agent import CONTENTION
 from ragstack_common.ingestion.requests import CUSTOM, document_identifier, text_document
+from ragstack_common.text.positions import PAGE_KEY
 from ragstack_local.certify import documents
-from ragstack_local.certify.check import Json, NotTried, Source, Topic
+from ragstack_local.certify.check import INVALID, Json, NotTried, Source, Topic
 from ragstack_local.certify.fixtures import (
     create_knowledge_base,
+    created,
     identifiers,
     index_for_chunks,
     ingested,
@@ -21,15 +24,11 @@ from ragstack_local.certify.fixtures import (
     unknown_statuses,
 )
 from ragstack_local.certify.services.retrieval import find, texts_found
-from ragstack_local.certify.site import FixtureError, Site, error_code
+from ragstack_local.certify.site import Site, error_code
 
 ON: Final = Topic("ingestion", "ingestion (docs/DOCUMENTS.md)", "local_bedrock.operations.ingestion")
 FILES: Final = "conversion and reading of files (docs/DOCUMENTS.md#what-is-read)"
 READING: Final = "local_bedrock.reading"
-
-INVALID: Final = {"error": "ValidationException"}
-CONTENTION: Final = ("ongoing", "running", "can't exceed")
-"""Words by which ingestion knows that it has to wait. Source: ragstack_common.ingestion.bedrock_agent."""
 
 FINDABLE_SECONDS: Final = 60.0
 GONE_SECONDS: Final = 5.0
@@ -49,13 +48,7 @@ def within(seconds: float, limits: Sequence[float] = (5, 30, 120, 600)) -> str:
     held_in="local_bedrock.operations.resources",
 )
 def _creation(site: Site) -> Json:
-    try:
-        id_ = site.shared(knowledge_base).id
-    except FixtureError as error:
-        if isinstance(error.__cause__, ClientError):
-            raise error.__cause__ from None
-        raise
-    return site.client("bedrock-agent").get_knowledge_base(knowledgeBaseId=id_)["knowledgeBase"]["status"]
+    return created(site, knowledge_base)["status"]
 
 
 @ON.check(
@@ -325,7 +318,7 @@ def _pages(site: Site) -> Json:
     numbers = []
     for word in documents.PAGE_WORDS:
         found = [each["metadata"] for each in find(site, f"{word} of the ship") if documents.PDF_KEY in str(each)]
-        of_word = [each.get("x-amz-bedrock-kb-document-page-number") for each in found]
+        of_word = [each.get(PAGE_KEY) for each in found]
         numbers.append(of_word[0] if of_word else None)
     return [None if number is None else int(number) for number in numbers]
 

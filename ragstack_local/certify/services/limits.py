@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from ragstack_common.ingestion.bedrock_agent import CONTENTION
 from ragstack_common.ingestion.requests import text_document
 from ragstack_local.certify.check import Json, Source, Topic
 from ragstack_local.certify.fixtures import identifiers, ingested, knowledge_base
 from ragstack_local.certify.runner import LIMITS
-from ragstack_local.certify.services.ingestion import CONTENTION
 from ragstack_local.certify.services.managed import ingested as managed_ingested
 from ragstack_local.certify.services.managed import managed
 from ragstack_local.certify.site import Site, error_code

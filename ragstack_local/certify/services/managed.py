@@ -4,25 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
-
 from ragstack_common.ingestion.requests import CUSTOM
+from ragstack_common.settings.names import CONNECTOR_SOURCE, CUSTOM_CONNECTOR, MANAGED_REGIONS
 from ragstack_local.certify import documents, fixtures
-from ragstack_local.certify.check import Json, NotTried, Source, Topic
-from ragstack_local.certify.removal import CONNECTOR
-from ragstack_local.certify.services.filters import INVALID
-from ragstack_local.certify.site import FixtureError, Site, error_code
+from ragstack_local.certify.check import INVALID, Json, NotTried, Source, Topic
+from ragstack_local.certify.site import Site, error_code
 
 ON: Final = Topic("managed", "managed knowledge bases (docs/SEARCH.md)", "local_bedrock.operations.managed")
 
-
-REGIONS: Final = (
-    *("ap-northeast-1", "ap-southeast-2", "eu-central-1", "eu-west-1", "eu-west-2", "us-east-1", "us-gov-west-1"),
-    "us-west-2",
-)
-"""Source: Amazon Bedrock User Guide, kb-managed-regions."""
-
-RUN_SECONDS: Final = 2000.0
+JOB_SECONDS: Final = 2000.0
+"""How long a job of a connector may take."""
 
 
 @dataclass(frozen=True)
@@ -37,25 +28,25 @@ class Managed:
     """
 
     id: str
-    product: fixtures.Source
-    files: fixtures.Source
-    protected: fixtures.Source
-    listed: fixtures.Source
+    product: fixtures.DataSource
+    files: fixtures.DataSource
+    protected: fixtures.DataSource
+    listed: fixtures.DataSource
 
 
 def configuration(kind: str, **parameters: Json) -> dict[str, Any]:
     """Return the configuration of a data source with a connector."""
     return {
-        "type": CONNECTOR,
+        "type": CONNECTOR_SOURCE,
         "managedKnowledgeBaseConnectorConfiguration": {
-            "connectorParameters": {"type": kind, "version": "1", **parameters}
+            "connectorParameters": {**CUSTOM_CONNECTOR, "type": kind, **parameters}
         },
     }
 
 
 def managed(site: Site) -> Managed:
     """The managed knowledge base."""
-    if site.is_aws and site.region not in REGIONS:
+    if site.is_aws and site.region not in MANAGED_REGIONS:
         raise NotTried("the Region has no managed knowledge bases")
     name = fixtures.bucket_name(site, CUSTOM)
     fixtures.create_bucket(site, name)
@@ -69,7 +60,7 @@ def managed(site: Site) -> Managed:
     if site.is_aws:
         connection["connectionConfiguration"]["bucketOwnerAccountId"] = site.place.account
 
-    def source(part: str, kind: str, **parameters: Json) -> fixtures.Source:
+    def source(part: str, kind: str, **parameters: Json) -> fixtures.DataSource:
         return fixtures.create_source(site, id_, part, configuration(kind, **parameters))
 
     def of_prefix(prefix: str) -> dict[str, Json]:
@@ -128,16 +119,9 @@ def find(site: Site, text: str, **search: Any) -> list[Mapping[str, Json]]:
     {"type": "MANAGED", "status": "ACTIVE", "storage": False},
     used_by="knowledge_base=managed",
     held_in="local_bedrock.operations.resources",
-    seconds=RUN_SECONDS,
 )
 def _creation(site: Site) -> Json:
-    try:
-        id_ = site.shared(managed).id
-    except FixtureError as error:
-        if isinstance(error.__cause__, ClientError):
-            raise error.__cause__ from None
-        raise
-    found = site.client("bedrock-agent").get_knowledge_base(knowledgeBaseId=id_)["knowledgeBase"]
+    found = fixtures.created(site, managed)
     kind = found["knowledgeBaseConfiguration"]["type"]
     return {"type": kind, "status": found["status"], "storage": "storageConfiguration" in found}
 
@@ -173,7 +157,6 @@ def _chunking(site: Site) -> Json:
     ["INDEXED"],
     used_by="knowledge_base=managed",
     held_in="local_bedrock.operations.ingestion",
-    seconds=RUN_SECONDS,
 )
 def _direct_ingestion(site: Site) -> Json:
     statuses = site.shared(ingested)
@@ -187,7 +170,6 @@ def _direct_ingestion(site: Site) -> Json:
     [],
     used_by="states of documents, reconciliation",
     held_in="local_bedrock.operations.ingestion",
-    seconds=RUN_SECONDS,
 )
 def _statuses(site: Site) -> Json:
     """Those that it does not know."""
@@ -226,7 +208,7 @@ def _direct_ingestion_of_s3(site: Site) -> Json:
     {"deleted": 0, "found": len(documents.PROTECTED_KEYS)},
     used_by="knowledge_base=existing, managed",
     held_in="local_bedrock.ingestion.synchronisation",
-    seconds=RUN_SECONDS,
+    seconds=JOB_SECONDS,
 )
 def _deletion_protection(site: Site) -> Json:
     base = site.shared(managed)

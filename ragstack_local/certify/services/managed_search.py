@@ -6,11 +6,18 @@ from typing import Final
 
 from ragstack_common.core.uris import s3_urls
 from ragstack_common.ingestion.requests import CUSTOM
-from ragstack_common.settings.names import MANAGED_DATA_SOURCE_KEY, MANAGED_SOURCE_URI_KEY, SOURCE_URI_KEY
+from ragstack_common.settings.names import (
+    MANAGED_DATA_SOURCE_KEY,
+    MANAGED_LANGUAGE_KEY,
+    MANAGED_PAGE_KEY,
+    MANAGED_SOURCE_URI_KEY,
+    RESERVED_PREFIX,
+    SOURCE_URI_KEY,
+)
 from ragstack_local.certify import documents, fixtures
-from ragstack_local.certify.check import Json, Source, Topic
-from ragstack_local.certify.services.filters import INVALID, RETRIEVE, add_checks, clause
-from ragstack_local.certify.services.managed import ON, RUN_SECONDS, find, ingested, managed
+from ragstack_local.certify.check import INVALID, Json, Source, Topic
+from ragstack_local.certify.services.filters import RETRIEVE, add_checks, clause
+from ragstack_local.certify.services.managed import ON, find, ingested, managed
 from ragstack_local.certify.site import Site, error_code
 
 ON_FILTERS: Final = Topic(
@@ -140,7 +147,7 @@ def _place_of_s3(site: Site) -> Json:
     held_in=METADATA,
 )
 def _metadata_keys(site: Site) -> Json:
-    wanted = (MANAGED_SOURCE_URI_KEY, MANAGED_DATA_SOURCE_KEY, "_language_code", *documents.ANIMALS["c"])
+    wanted = (MANAGED_SOURCE_URI_KEY, MANAGED_DATA_SOURCE_KEY, MANAGED_LANGUAGE_KEY, *documents.ANIMALS["c"])
     return sorted(key for key in _of_product(site)["metadata"] if key in wanted)
 
 
@@ -152,14 +159,14 @@ def _metadata_keys(site: Site) -> Json:
     held_in=METADATA,
 )
 def _old_metadata_keys(site: Site) -> Json:
-    return sorted(key for key in _of_product(site)["metadata"] if key.startswith("x-amz-bedrock-kb"))
+    return sorted(key for key in _of_product(site)["metadata"] if key.startswith(RESERVED_PREFIX))
 
 
 @ON.check(
     "page",
     "Chunks of PDF files have the number of their page",
     Source.GUESS,
-    "_document_page_number",
+    MANAGED_PAGE_KEY,
     used_by="pages of citations (docs/SEARCH.md)",
     held_in=METADATA,
 )
@@ -312,7 +319,7 @@ def _filtered(filter_: Json, site: Site) -> Json:
     return documents.letters(find(site, documents.ANIMAL_QUERY, filter=filter_))
 
 
-add_checks(ON_FILTERS, RETRIEVE, _filtered, seconds=RUN_SECONDS)
+add_checks(ON_FILTERS, RETRIEVE, _filtered)
 add_checks(
     ON_FILTERS,
     {
@@ -325,7 +332,6 @@ add_checks(
         ),
     },
     _filtered,
-    seconds=RUN_SECONDS,
 )
 
 
@@ -334,13 +340,12 @@ add_checks(
     "A filter on x-amz-bedrock-kb-source-uri matches nothing",
     Source.THIRD_PARTY,
     "",
-    seconds=RUN_SECONDS,
 )
 def _old_key(site: Site) -> Json:
     return _filtered(clause("equals", SOURCE_URI_KEY, fixtures.document_uri(site, FIRST, CUSTOM)), site)
 
 
-@ON_FILTERS.check("source_uri", "A filter on _source_uri finds the document", Source.GUESS, "c", seconds=RUN_SECONDS)
+@ON_FILTERS.check("source_uri", "A filter on _source_uri finds the document", Source.GUESS, "c")
 def _source_uri(site: Site) -> Json:
     return _filtered(clause("equals", MANAGED_SOURCE_URI_KEY, fixtures.document_uri(site, FIRST, CUSTOM)), site)
 
@@ -350,7 +355,6 @@ def _source_uri(site: Site) -> Json:
     "A filter on _data_source_id finds the documents of the source",
     Source.GUESS,
     "acnsw",
-    seconds=RUN_SECONDS,
 )
 def _data_source_id(site: Site) -> Json:
     return _filtered(clause("equals", MANAGED_DATA_SOURCE_KEY, site.shared(managed).product.id), site)

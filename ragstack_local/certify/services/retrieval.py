@@ -4,9 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ragstack_common.settings.names import SOURCE_URI_KEY, TEXT_KEY
+from ragstack_common.filters.tree import DATA_SOURCE_KEY
+from ragstack_common.search.engines.hits import CHUNK_ID_KEY
+from ragstack_common.settings.names import METADATA_KEY, OWN_PREFIX, SOURCE_URI_KEY, TEXT_KEY
+from ragstack_common.text.positions import PAGE_KEY
 from ragstack_local.certify import documents
-from ragstack_local.certify.check import Json, Source, Topic
+from ragstack_local.certify.check import INVALID, Json, Source, Topic
 from ragstack_local.certify.fixtures import (
     DIMENSION,
     EMBEDDING,
@@ -21,11 +24,7 @@ ON: Final = Topic("retrieval", "searches (docs/SEARCH.md)", "local_bedrock.opera
 WORDS: Final = "words (docs/SEARCH.md#words)"
 INDEX: Final = "local_bedrock.store.vector_indexes"
 
-INVALID: Final = {"error": "ValidationException"}
-CHUNK_ID_KEY: Final = "x-amz-bedrock-kb-chunk-id"
-DATA_SOURCE_KEY: Final = "x-amz-bedrock-kb-data-source-id"
-OWN_OF_LOCAL: Final = "ragstack_"
-"""Keys that only the local Bedrock writes."""
+OPTIONAL_KEYS: Final = ("x-amz-bedrock-kb-source-file-modality", PAGE_KEY)
 
 MANY: Final = 150
 
@@ -49,6 +48,11 @@ def find(site: Site, text: str, **search: Json) -> list[Mapping[str, Json]]:
 def texts_found(site: Site, text: str) -> Json:
     """Return how many of the best results for a text have it."""
     return sum(text in each["content"].get("text", "") for each in find(site, text))
+
+
+def _keys(found: Mapping[str, Json], *optional: str) -> Json:
+    """Return the keys of metadata, without some and without those that only the local Bedrock writes."""
+    return sorted(key for key in found["metadata"] if key not in optional and not key.startswith(OWN_PREFIX))
 
 
 def _animal(site: Site, **search: Json) -> Mapping[str, Json]:
@@ -91,8 +95,7 @@ def _location(site: Site) -> Json:
     sorted(["habitats", "legs", "name", "wild", CHUNK_ID_KEY, DATA_SOURCE_KEY, SOURCE_URI_KEY]),
 )
 def _metadata_keys(site: Site) -> Json:
-    optional = ("x-amz-bedrock-kb-source-file-modality", "x-amz-bedrock-kb-document-page-number")
-    return sorted(key for key in _animal(site)["metadata"] if key not in optional and not key.startswith(OWN_OF_LOCAL))
+    return _keys(_animal(site), *OPTIONAL_KEYS)
 
 
 @ON.check(
@@ -214,15 +217,12 @@ def _words_in_index(site: Site) -> Json:
     "index_keys",
     "A vector of a knowledge base has text, metadata, the URI and the data source of its document, and its attributes",
     Source.THIRD_PARTY,
-    sorted(["AMAZON_BEDROCK_METADATA", TEXT_KEY, "habitats", "legs", "name", "wild", DATA_SOURCE_KEY, SOURCE_URI_KEY]),
+    sorted([METADATA_KEY, TEXT_KEY, "habitats", "legs", "name", "wild", DATA_SOURCE_KEY, SOURCE_URI_KEY]),
     used_by=WORDS,
     held_in=INDEX,
 )
 def _index_keys(site: Site) -> Json:
-    optional = (CHUNK_ID_KEY, "x-amz-bedrock-kb-source-file-modality", "x-amz-bedrock-kb-document-page-number")
-    return sorted(
-        key for key in _of_animal(site)["metadata"] if key not in optional and not key.startswith(OWN_OF_LOCAL)
-    )
+    return _keys(_of_animal(site), CHUNK_ID_KEY, *OPTIONAL_KEYS)
 
 
 @ON.check(

@@ -4,13 +4,12 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ragstack_local.certify.check import Json, Source, Topic
+from ragstack_local.certify.check import INVALID, Json, Source, Topic
 from ragstack_local.certify.fixtures import create_index, vector_bucket
 from ragstack_local.certify.site import Site, error_code
 
 ON: Final = Topic("vectors", "words (docs/SEARCH.md#words)", "local_bedrock.operations.vectors")
 
-INVALID: Final = {"error": "ValidationException"}
 MANY: Final = 250
 ANGLES: Final = (0.0, 0.5, 1.0)
 

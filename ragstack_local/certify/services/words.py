@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ragstack_local.certify.check import Json, NotTried, Source, Topic
+from ragstack_local.certify.check import INVALID, Json, NotTried, Source, Topic
 from ragstack_local.certify.fixtures import create_index, wait_for_words
-from ragstack_local.certify.services.vectors import INVALID, many, pages, vector
+from ragstack_local.certify.services.vectors import many, pages, vector
 from ragstack_local.certify.site import Site, error_code
 
 ON: Final = Topic("words", "words (docs/SEARCH.md#words)", "local_bedrock.operations.vectors")

@@ -13,9 +13,8 @@ from typing import Any
 
 from ragstack_local.account import quotas
 from ragstack_local.certify import documents, fixtures
-from ragstack_local.certify.check import Check
+from ragstack_local.certify.check import INVALID, Check
 from ragstack_local.certify.services import account, managed
-from ragstack_local.certify.services.filters import INVALID
 from ragstack_local.certify.site import Site
 
 Params = dict[str, Any]

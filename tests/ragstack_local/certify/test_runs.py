@@ -114,7 +114,7 @@ def test_the_policy_allows_all_calls_of_a_run(finished: Report) -> None:
 
 
 def test_the_policy_in_the_documentation_is_that_of_the_checks() -> None:
-    assert (ROOT / "docs" / "certificates" / "policy.json").read_text() == rights.policy_text()
+    assert json.loads((ROOT / "docs" / "certificates" / "policy.json").read_text()) == rights.policy()
 
 
 def test_the_names_of_checks_are_unique_and_name_existing_modules() -> None:
@@ -314,7 +314,7 @@ def test_the_last_line_of_a_killed_run_may_be_incomplete(place: Place, tmp_path:
     assert [resource.name for resource in journal.remaining()] == ["b"]
 
     journal._file.close()
-    with dead_journals(tmp_path) as [(_, dead)]:
+    with dead_journals(tmp_path) as [dead]:
         dead.note(Resource("bucket", "b"), REMOVED)
     assert not journal.path.exists()
 

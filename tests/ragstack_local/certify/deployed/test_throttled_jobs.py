@@ -3,7 +3,7 @@
 import pytest
 
 from ragstack_local.certify import fixtures
-from ragstack_local.certify.fixtures import Source
+from ragstack_local.certify.fixtures import DataSource
 from ragstack_local.certify.site import Site
 from tests.ragstack_local.certify.deployed.account import Account, in_turn
 from tests.ragstack_local.certify.deployed.test_aws_checks import NOW
@@ -20,7 +20,7 @@ def test_a_job_that_is_throttled_starts_later(
     throttled = Fault("ThrottlingException", status=429)
     account.replies["bedrock-agent.StartIngestionJob"] = in_turn(throttled, throttled, {"ingestionJob": JOB})
 
-    job = Source(undeployed, *IDS.values()).start_job()
+    job = DataSource(undeployed, *IDS.values()).start_job()
 
     assert job == JOB["ingestionJobId"]
     assert len(account.asked("bedrock-agent.StartIngestionJob")) == 3
