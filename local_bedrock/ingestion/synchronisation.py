@@ -155,7 +155,7 @@ class Synchronisation:
         listed = (self._objects.list(selected.bucket, prefix) for prefix in selected.listed_prefixes)
         objects = {entry.uri: entry for entries in listed for entry in entries if not entry.uri.endswith("/")}
         sidecars = {uri: objects.pop(uri) for uri in [*objects] if uri.endswith(SIDECAR_SUFFIX)}
-        included = {uri: entry for uri, entry in objects.items() if selected.includes(uri)}
+        included = {uri: objects[uri] for uri in selected.included(objects)}
         found = {uri: entry for uri, entry in included.items() if not selected.skips(entry)}
         lists: dict[str, AccessList] = {}
         if selected.access_file is not None:

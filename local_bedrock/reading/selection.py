@@ -6,10 +6,11 @@ S3 of managed knowledge bases.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from local_bedrock.reading import patterns
 from local_bedrock.reading.sources import Object
 from ragstack_common.core.uris import SIDECAR_SUFFIX, s3_uri, split_uri
 from ragstack_common.reading import formats
@@ -38,8 +39,8 @@ class Selection:
     bucket: str
     inclusion_prefixes: Sequence[str] = ("",)
     exclusion_prefixes: Sequence[str] = ()
-    inclusion_patterns: Sequence[re.Pattern[str]] = ()
-    exclusion_patterns: Sequence[re.Pattern[str]] = ()
+    inclusion_patterns: Sequence[str] = ()
+    exclusion_patterns: Sequence[str] = ()
     max_bytes: float = math.inf
     metadata_prefix: str = ""
     is_managed: bool = False
@@ -51,16 +52,20 @@ class Selection:
         prefixes = {*self.inclusion_prefixes, *([self.metadata_prefix] if self.metadata_prefix else [])}
         return [each for each in prefixes if not any(each.startswith(other) for other in prefixes - {each})]
 
-    def includes(self, uri: str) -> bool:
-        """Whether the filters admit a document."""
-        _bucket, key = split_uri(uri)
-        return (
-            uri != self.access_file
-            and key.startswith(tuple(self.inclusion_prefixes))
-            and not key.startswith(tuple(self.exclusion_prefixes))
-            and (not self.inclusion_patterns or any(each.fullmatch(key) for each in self.inclusion_patterns))
-            and not any(each.fullmatch(key) for each in self.exclusion_patterns)
-        )
+    def included(self, uris: Iterable[str]) -> list[str]:
+        """Return the documents that the filters admit.
+
+        Raises:
+            ListingFailed: The patterns take too long.
+        """
+        keys = {uri: split_uri(uri)[1] for uri in uris if uri != self.access_file}
+        prefixed = {
+            uri: key
+            for uri, key in keys.items()
+            if key.startswith(tuple(self.inclusion_prefixes)) and not key.startswith(tuple(self.exclusion_prefixes))
+        }
+        matching = patterns.matching(self.inclusion_patterns, self.exclusion_patterns, prefixed.values())
+        return [uri for uri, key in prefixed.items() if key in matching]
 
     def skips(self, entry: Object) -> bool:
         """Whether a document that the filters admit is skipped without an error."""
@@ -128,8 +133,11 @@ def _texts(filters: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _patterns(filters: Mapping[str, Any], name: str) -> tuple[re.Pattern[str], ...]:
+def _patterns(filters: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    found = _texts(filters, name)
     try:
-        return tuple(re.compile(each, re.DOTALL) for each in _texts(filters, name))
+        for each in found:
+            re.compile(each)
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidConnectorError(f"A regular expression in {name} is not valid: {error}") from None
+    return found

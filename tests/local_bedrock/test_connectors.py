@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 from local_bedrock.options import Pace
+from local_bedrock.reading import patterns
 from local_bedrock.store.condition import FILE_NAME
 from ragstack_common.ingestion.requests import text_document
 from tests.local_bedrock.support import (
@@ -103,6 +104,20 @@ def test_filters_choose_the_documents_of_a_connector(
     source.synchronised()
 
     assert indexed(source) == expected
+
+
+def test_a_pattern_that_takes_too_long_fails_its_job_and_nothing_else(
+    s3: Any, bucket: str, bedrock: Bedrock, managed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns, "MAX_SECONDS", 1)
+    put(s3, bucket, f"{'a' * 60}.txt")
+    source = connected(bedrock, managed, bucket, filterConfiguration={"exclusionPatterns": ["(a+)+b"]})
+
+    job = source.synchronised()
+
+    assert job["status"] == "FAILED"
+    assert "avoid nested repetitions" in str(job["failureReasons"])
+    assert indexed(source) == []
 
 
 def test_large_and_unsupported_files_are_skipped_without_an_error(
