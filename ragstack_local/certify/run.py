@@ -103,7 +103,8 @@ def _remove(session: Any, place: Place, journal: Journal, cleaning: Callable[[Re
     try:
         return _remove_all(session, place, journal, cleaning)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("Not everything is removed: `ragstack certify --clean-up` removes the rest") from None
+        command = f"ragstack certify{' --aws' if place.is_aws else ''} --clean-up"
+        raise KeyboardInterrupt(f"Not everything is removed: `{command}` removes the rest") from None
     finally:
         journal.end()
 

@@ -195,10 +195,13 @@ def test_a_service_that_the_region_lacks_has_created_nothing(session: Any, tmp_p
 def test_an_interrupt_during_the_removal_says_how_to_go_on(
     session: Any, place: Place, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    account = Place("us-east-1", "123456789012")
+
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "remove_all", interrupted)
 
-    with pytest.raises(KeyboardInterrupt, match="certify --clean-up"):
-        run.certify(session, place, [], tmp_path)
+    for where, command in ((place, "certify --clean-up"), (account, "certify --aws --clean-up")):
+        with pytest.raises(KeyboardInterrupt, match=command):
+            run.certify(session, where, [], tmp_path)
