@@ -9,6 +9,7 @@ import apsw
 
 from local_bedrock.operations.search_configuration import Reranking
 from local_bedrock.search import reranking
+from local_bedrock.search.access import Reader
 from local_bedrock.search.ranking import Hit, Ranking
 from local_bedrock.store.document_ids import document_id
 from local_bedrock.store.documents import chunk_metadata
@@ -79,15 +80,24 @@ def _place(row: _Row, *, is_managed: bool) -> dict[str, Any]:
 
 
 def further_page(
-    connection: apsw.Connection, base: StoredKnowledgeBase, ranking: Ranking, start: int, size: int
+    connection: apsw.Connection,
+    base: StoredKnowledgeBase,
+    reader: Reader | None,
+    ranking: Ranking,
+    start: int,
+    size: int,
 ) -> tuple[list[Result], int | None]:
     """Return a later page of a ranking, and the position of the next one.
 
-    The page skips chunks that were deleted or replaced in the meantime, and parents that an earlier page returned.
+    The page skips chunks that were deleted, replaced or hidden from the reader in the meantime, and parents that an
+    earlier page returned.
     """
     chunks = ranking.chunks.tolist()
+    readable, parameters = ("1", []) if reader is None else reader.to_sql()
     rows = connection.execute(
-        "SELECT id, parent_id FROM chunk WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(chunks),)
+        "SELECT chunk.id, parent_id FROM chunk JOIN document ON document.id = document_id"  # noqa: S608 - no input in it
+        f" WHERE chunk.id IN (SELECT value FROM json_each(?)) AND {readable}",
+        (json.dumps(chunks), *parameters),
     )
     parents: dict[int, int | None] = dict(rows)
     returned = {parents.get(chunk) for chunk in chunks[:start]} - {None}

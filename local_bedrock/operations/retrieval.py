@@ -41,7 +41,8 @@ def retrieve(context: Context, request: Request) -> Answer:
         with context.database.read() as view:
             base = active_knowledge_base(view.connection, query.knowledge_base_id)
             size, embedding = read_configuration(base, query.configuration).number_of_results, base.embedding
-            found, following = further_page(view.connection, base, ranked, start, size)
+            reader = _reader(view.connection, base, query.user)
+            found, following = further_page(view.connection, base, reader, ranked, start, size)
     more = context.snapshots.token(listing, ranked, following) if following is not None else None
     headers = {
         EMBEDDING_HEADER: header_value(embedding),

@@ -154,6 +154,29 @@ def test_a_version_that_fails_does_not_keep_the_access_of_the_one_before(bedrock
     assert (found(source, BEN), names(found(source, ANN))) == ([], {"heron"})
 
 
+def test_a_further_page_has_nothing_that_was_hidden_meanwhile(bedrock: Bedrock) -> None:
+    source = bedrock.connector(bedrock.managed_base("pages"), "CUSTOM", "paged", aclEnabled=True)
+    source.ingested(*(listed(f"heron-{n}", f"Heron {n}.", allow=[ANN]) for n in range(3)))
+    request = {
+        "knowledgeBaseId": source.knowledge_base_id,
+        "retrievalQuery": {"text": "heron"},
+        "retrievalConfiguration": {"managedSearchConfiguration": {"numberOfResults": 1}},
+        "userContext": {"userId": ANN},
+    }
+    first = bedrock.runtime.retrieve(**request)
+    shown = {each["documentId"] for each in first["retrievalResults"]}
+    hidden, left = sorted({f"heron-{n}" for n in range(3)} - shown)
+    broken = bytes_document(hidden, b"%PDF-broken", "application/pdf")
+    broken["metadata"] = listed(hidden, "", allow=[BEN])["metadata"]
+    source.ingest(broken)
+    source.settled(custom_identifier(hidden))
+
+    second = bedrock.runtime.retrieve(**request, nextToken=first["nextToken"])
+
+    assert names(second["retrievalResults"]) == {left}
+    assert "nextToken" not in second
+
+
 def test_a_list_without_entries_shows_a_document_to_nobody(bedrock: Bedrock) -> None:
     source = bedrock.connector(bedrock.managed_base("nobody"), "CUSTOM", aclEnabled=True)
     source.ingested(text_document("heron", "The heron."))
