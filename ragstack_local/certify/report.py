@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ragstack_common.core.reporting import redacted
 from ragstack_local.certify.check import Json, Outcome, Verdict
+from ragstack_local.certify.documents import ANIMALS
 
 _HEADINGS: Final = {
     Verdict.DIFFERS: "What differs",
@@ -19,6 +20,14 @@ _HEADINGS: Final = {
 
 _NAMES: Final = re.compile(r"s3://\S+|ragstack-?certify[\w-]+", re.IGNORECASE)
 """Of objects and of resources of a run, besides what ``redacted`` replaces."""
+
+
+FILTERS_NOTE: Final = (
+    'In checks of filters, a value such as `"ac"` has a letter for each document that was found. Their attributes: '
+    + "; ".join(f"{letter} `{json.dumps(attributes)}`" for letter, attributes in sorted(ANIMALS.items()))
+    + ". In checks of files, numbers count the passages that were found."
+)
+"""What people must know to read the values of these checks."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,8 @@ class Report:
         if self.costs:
             parts = ", ".join(f"{name} ${dollars:.2f}" for name, dollars in self.costs.items())
             lines += ["", f"Estimated cost: ${sum(self.costs.values()):.2f} ({parts})."]
+        if any(outcome.check.topic.endswith("filters") for outcome in self.outcomes):
+            lines += ["", FILTERS_NOTE]
         for verdict, heading in _HEADINGS.items():
             found = [outcome for outcome in self.outcomes if outcome.verdict is verdict]
             if found:

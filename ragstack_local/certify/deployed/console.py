@@ -37,7 +37,7 @@ def _directives(answer: Answer) -> Mapping[str, str]:
 
 @CONSOLE.check(
     "page",
-    "The console's address answers with the page, which browsers ask for again",
+    "The console's address serves the page, which browsers must revalidate",
     Source.DOCUMENTATION,
     {"status": 200, "type": "text/html", "cache": ASK_AGAIN},
 )
@@ -52,7 +52,7 @@ def _page(site: Site) -> Json:
 
 @CONSOLE.check(
     "headers",
-    "The header policy is in every response",
+    "Every response of the console has the security headers",
     Source.DOCUMENTATION,
     {"referrer-policy": REFERRER_POLICY, "x-content-type-options": "nosniff"},
 )
@@ -63,7 +63,7 @@ def _headers(site: Site) -> Json:
 
 @CONSOLE.check(
     "policy",
-    "The content security policy lets the page load its own files alone",
+    "The content security policy lets the console load only its own files",
     Source.DOCUMENTATION,
     {
         "default-src": "'none'",
@@ -86,7 +86,7 @@ def _policy(site: Site) -> Json:
 
 @CONSOLE.check(
     "connections",
-    "The page may call the API, the bucket and the issuer",
+    "The content security policy lets the console call the API, the bucket and the issuer",
     Source.GUESS,
     {"its own origin": True, "uploads": True, "sign-in": True},
 )
@@ -104,7 +104,7 @@ def _connections(site: Site) -> Json:
 
 @CONSOLE.check(
     "transport",
-    "Browsers use the console with TLS alone",
+    "Browsers are made to use the console with TLS only",
     Source.DOCUMENTATION,
     {"strict-transport-security": "max-age=31536000"},
     aws_only="the local console has no TLS",
@@ -116,7 +116,7 @@ def _transport(site: Site) -> Json:
 
 @CONSOLE.check(
     "files",
-    "The files of the page are kept for ever, and its settings are asked for again",
+    "Browsers cache the console's files for a year, and revalidate its settings",
     Source.DOCUMENTATION,
     {
         "script": {"status": 200, "cache": FOREVER},
@@ -139,7 +139,7 @@ def _files(site: Site) -> Json:
 
 @CONSOLE.check(
     "errors",
-    "Errors of the API pass through the console's origin, which keeps none",
+    "CloudFront passes errors of the API to the console unchanged, and caches none",
     Source.DOCUMENTATION,
     {
         "refused": {"status": 403, "code": "NotAllowed"},

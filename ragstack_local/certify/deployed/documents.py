@@ -56,7 +56,7 @@ def console_origin(site: Site) -> str:
 
 @UPLOADS.check(
     "post",
-    "S3 accepts a form that the API signed, and names the entity tag",
+    "S3 accepts an upload form that the API signed, and returns the ETag",
     Source.DOCUMENTATION,
     {"status": 204, "entity tag": True},
 )
@@ -68,7 +68,7 @@ def _post(site: Site) -> Json:
 
 @UPLOADS.check(
     "post_of_a_page",
-    "The console may read S3's answer to its upload",
+    "CORS lets the console read S3's answer to an upload",
     Source.DOCUMENTATION,
     {"status": 204, "allows the page": True},
 )
@@ -82,7 +82,7 @@ def _post_of_a_page(site: Site) -> Json:
 
 @UPLOADS.check(
     "other_size",
-    "S3 refuses a form whose file has another size than was signed",
+    "S3 refuses an upload form if the file has another size than was signed",
     Source.DOCUMENTATION,
     {"longer": 400, "shorter": 400},
 )
@@ -92,7 +92,9 @@ def _other_size(site: Site) -> Json:
     return {name: posted(upload, content).status for name, content in sizes.items()}
 
 
-@UPLOADS.check("other_type", "S3 refuses a form with another content type than was signed", Source.DOCUMENTATION, 403)
+@UPLOADS.check(
+    "other_type", "S3 refuses an upload form with another content type than was signed", Source.DOCUMENTATION, 403
+)
 def _other_type(site: Site) -> Json:
     upload = permitted(deployment.of(site), PASSING, value=_other(site))["upload"]
     changed = {**upload, "fields": {**upload["fields"], "Content-Type": "text/html"}}
@@ -116,7 +118,7 @@ def _new_only(site: Site) -> Json:
 
 @UPLOADS.check(
     "preflight",
-    "A browser may put documents from the console, and not from another page",
+    "CORS lets a browser upload documents from the console, and from no other page",
     Source.DOCUMENTATION,
     {"the console": "allowed", "another page": "refused"},
 )
@@ -157,7 +159,11 @@ READ: Final = {"status": "INDEXED", "found": True, "every character": True, "rec
 
 
 @DOCUMENTS.check(
-    "page", "A chunk of the second page of a PDF file has the page 2", Source.THIRD_PARTY, {"page": 2}, held_in=READING
+    "page",
+    "Search results from the second page of a PDF file have the page 2",
+    Source.THIRD_PARTY,
+    {"page": 2},
+    held_in=READING,
 )
 def _page(site: Site) -> Json:
     sample(site, PAGES)
@@ -208,7 +214,10 @@ def _deleted(site: Site) -> Json:
 
 
 @DOCUMENTS.check(
-    "viewed", "The function viewer shows the page with the words", Source.GUESS, {"status": 200, "page": 2}
+    "viewed",
+    "The function viewer returns an image of the page that has the searched words",
+    Source.GUESS,
+    {"status": 200, "page": 2},
 )
 def _viewed(site: Site) -> Json:
     made = sample(site, PAGES)
@@ -216,24 +225,26 @@ def _viewed(site: Site) -> Json:
     return {"status": answer.status, "page": answer.content.get("page") if answer.succeeded else None}
 
 
-DOCUMENTS.check(
-    "ascii_text", "A text file of ASCII characters is read completely", Source.MODEL, READ, held_in=READING
-)(_read(ASCII))
-DOCUMENTS.check(
-    "utf8_text", "A text file in UTF-8 is read character by character", Source.GUESS, READ, held_in=READING
-)(_read(UTF8))
+DOCUMENTS.check("ascii_text", "Every character of an ASCII text file is indexed", Source.MODEL, READ, held_in=READING)(
+    _read(ASCII)
+)
+DOCUMENTS.check("utf8_text", "Every character of a UTF-8 text file is indexed", Source.GUESS, READ, held_in=READING)(
+    _read(UTF8)
+)
 DOCUMENTS.check(
     "utf8_markdown",
-    "A Markdown file in UTF-8 is read character by character",
+    "Every character of a UTF-8 Markdown file is indexed",
     Source.THIRD_PARTY,
     READ,
     held_in=READING,
 )(_read(MARKDOWN))
 DOCUMENTS.check(
     "converted",
-    "A mail is converted to Markdown in UTF-8, which is read character by character",
+    "A mail is converted to UTF-8 Markdown, of which every character is indexed",
     Source.THIRD_PARTY,
     READ,
     held_in=READING,
 )(_read(MAIL))
-DOCUMENTS.check("pdf", "A PDF file is read completely", Source.DOCUMENTATION, READ, held_in=READING)(_read(PAGES))
+DOCUMENTS.check(
+    "pdf", "Every character of the text of a PDF file is indexed", Source.DOCUMENTATION, READ, held_in=READING
+)(_read(PAGES))

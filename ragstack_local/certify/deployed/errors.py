@@ -78,7 +78,7 @@ def _too_large(site: Site) -> Json:
 
 @API.check(
     "health",
-    "Everybody may ask whether the API works",
+    "The API's health check answers without authentication",
     Source.DOCUMENTATION,
     {"status": 200, "content": {"status": "ok"}},
 )
@@ -111,7 +111,7 @@ def _unsigned(site: Site) -> Json:
 
 @LIMITS_OF_API.check(
     "api_throttled",
-    "A route that gets too many requests answers 429, and others answer as before",
+    "Above its rate limit, a route of the API answers 429, while other routes answer normally",
     Source.DOCUMENTATION,
     {
         "others": [400],

@@ -92,7 +92,7 @@ def discarded(site: Site) -> int:
 
 @FAILURES.check(
     "document",
-    "A file that cannot be read is FAILED for good, with a reason and one dead letter",
+    "A file that cannot be parsed becomes FAILED with a reason, and leaves one dead letter",
     Source.GUESS,
     {"status": "FAILED", "reason": "given", "dead letters": 1, "advice": "given"},
 )
@@ -108,7 +108,7 @@ def _failed_document(site: Site) -> Json:
 
 @FAILURES.check(
     "alarm_rings",
-    "The alarm about dead letters rings for one of them",
+    "A single dead letter raises the alarm about dead letters",
     Source.DOCUMENTATION,
     "ALARM",
     used_by=ALARMS.used_by,
@@ -121,7 +121,10 @@ def _alarm_rings(site: Site) -> Json:
 
 
 @FAILURES.check(
-    "discarded", "A dead letter is gone after it was discarded", Source.DOCUMENTATION, {"discarded": 1, "left": False}
+    "discarded",
+    "Discarding removes the dead letter from its queue",
+    Source.DOCUMENTATION,
+    {"discarded": 1, "left": False},
 )
 def _discarded(site: Site) -> Json:
     """Discard the dead letters; SQS lists a message again some seconds after it was read."""
@@ -140,7 +143,7 @@ def _discarded(site: Site) -> Json:
 
 @FAILURES.check(
     "alarm_ends",
-    "The alarm about dead letters ends when none is left",
+    "The alarm about dead letters returns to OK when none is left",
     Source.DOCUMENTATION,
     "OK",
     used_by=ALARMS.used_by,
@@ -185,7 +188,7 @@ def _alarms(site: Site) -> Json:
 
 @RECONCILIATION.check(
     "scheduled",
-    "The schedule starts a reconciliation, which compares everything",
+    "The schedule starts a reconciliation, which compares everything and completes",
     Source.DOCUMENTATION,
     {"status": "COMPLETE", "complete": True},
 )
@@ -243,7 +246,7 @@ def _exercise(site: Site) -> list[str]:
 
 @LOGS.check(
     "invoked",
-    "Each function was invoked by its route, queue or schedule, and writes its log",
+    "Every function is invoked by its route, queue or schedule, and can write its log",
     Source.GUESS,
     {"without a line": []},
 )
@@ -261,7 +264,7 @@ def _invoked(site: Site) -> Json:
     return {"without a line": []}
 
 
-@LOGS.check("rights", "The functions' roles have every right that the checks needed", Source.GUESS, {"denied": []})
+@LOGS.check("rights", "The functions' roles lack no right that this run needed", Source.GUESS, {"denied": []})
 def _rights(site: Site) -> Json:
     _exercise(site)
     found = _lines(site)
@@ -270,7 +273,7 @@ def _rights(site: Site) -> Json:
 
 @LOGS.check(
     "reports",
-    "No function needs all of its memory, or more than ten seconds for a cold start",
+    "No function uses all of its memory, or takes more than ten seconds for a cold start",
     Source.GUESS,
     {"without a report": [], "out of memory": [], f"cold start after more than {COLD_START_SECONDS:g} s": []},
     aws_only="the local Lambda measures neither memory nor cold starts",

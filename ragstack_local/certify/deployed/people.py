@@ -166,7 +166,7 @@ REFUSED: Final = {"status": 401, "header": "names the metadata"}
 
 @SIGN_IN.check(
     "token",
-    "Tokens of the issuer reach the API, with the groups of the person",
+    "The API accepts tokens of the issuer, and reads the person's groups from them",
     Source.DOCUMENTATION,
     {
         "operator": {"read": True, "operate": True},
@@ -223,7 +223,7 @@ def _other_client(site: Site) -> Json:
 
 @SIGN_IN.check(
     "not_allowed",
-    "A person without the right to operate is answered with 403 by a route for operators",
+    "Routes for operators answer 403 to a person without the right to operate",
     Source.GUESS,
     {"status": 403, "code": "NotAllowed"},
 )
@@ -234,7 +234,7 @@ def _not_allowed(site: Site) -> Json:
 
 @SIGN_IN.check(
     "metadata",
-    "Everybody may read the metadata of the MCP endpoint, which names the issuer",
+    "The metadata of the MCP endpoint is public, and names the issuer",
     Source.GUESS,
     {"status": 200, "resource": "the endpoint", "issuers": "the issuer"},
 )
@@ -252,7 +252,7 @@ def _metadata(site: Site) -> Json:
 
 @SIGN_IN.check(
     "mcp",
-    "The MCP endpoint lists its tools to people, and sends others to the metadata",
+    "The MCP endpoint lists its tools to signed-in people, and refers others to its metadata",
     Source.GUESS,
     {"tools": TOOLS, "without a token": REFUSED},
 )
@@ -266,7 +266,7 @@ def _mcp(site: Site) -> Json:
 
 @SIGN_IN.check(
     "page",
-    "The sign-in page sends a person back with a code, and the API accepts the token for it",
+    "The sign-in page returns a person with a code, and the API accepts the token that the code is exchanged for",
     Source.THIRD_PARTY,
     {"the API accepts the token": True},
 )

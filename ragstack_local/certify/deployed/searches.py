@@ -41,7 +41,7 @@ def _names(*chosen: Sample) -> list[Json]:
 
 @SEARCH.check(
     "filters",
-    "Searches with filters find the documents that the filters admit, and no others",
+    "The API's searches with strict filters find all matching documents and no others",
     Source.DOCUMENTATION,
     {
         "equal": _names(ASCII),
@@ -71,7 +71,7 @@ def _filters(site: Site) -> Json:
 
 @SEARCH.check(
     "words",
-    "A search for a word finds the document that has it first",
+    "The API's search for a rare word ranks the document that contains it first",
     Source.GUESS,
     {each.name: each.name for each in SAMPLES},
     used_by=WORDS,

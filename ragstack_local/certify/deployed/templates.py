@@ -39,7 +39,7 @@ ASSUMED_BY_NOBODY: Final = {
 }
 
 
-@DEPLOYMENT.check("stacks", "The templates deploy", Source.MODEL, "complete")
+@DEPLOYMENT.check("stacks", "CloudFormation deploys all stacks of the project", Source.MODEL, "complete")
 def _stacks(site: Site) -> Json:
     """Describe each stack; of one that failed, the types of the resources that could not be created."""
     if site.is_aws:
@@ -79,7 +79,7 @@ def _first_sync(site: Site) -> Json:
 
 @DEPLOYMENT.check(
     "text_search",
-    "UpdateMetadataConfiguration accepts our signed request for an index that CloudFormation created",
+    "The stacks can add a text search to the index that CloudFormation created",
     Source.GUESS,
     "on",
     used_by="output TextSearch",
@@ -93,7 +93,7 @@ def _text_search(site: Site) -> Json:
 
 @DEPLOYMENT.check(
     "references",
-    "The Region knows Fn::GetStackOutput",
+    "CloudFormation in this Region supports Fn::GetStackOutput",
     Source.DOCUMENTATION,
     {"used": True, "stack": "CREATE_COMPLETE"},
     aws_only="the local CloudFormation has exports alone",
@@ -164,7 +164,7 @@ def policy(characters: int) -> str:
 
 @POLICIES.check(
     "size",
-    "IAM counts the characters of inline policies as the synthesis does",
+    "IAM counts the characters of inline policies as the check at synthesis does",
     Source.DOCUMENTATION,
     {"the longest": "accepted", "one more": {"error": "LimitExceeded"}},
     aws_only="the local IAM does not count the characters of policies",
@@ -203,7 +203,7 @@ ENDS_AT_ONCE: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @CHANGES.check(
     "protected_pool",
-    "The rollback of a first deployment leaves a protected user pool alone",
+    "The rollback of a failed first deployment keeps a protected user pool",
     Source.GUESS,
     {"stack": "ROLLBACK_COMPLETE", "pool": "DELETE_SKIPPED"},
     used_by="auth=cognito",
@@ -234,7 +234,7 @@ def _second_factor(site: Site) -> Json:
 
 @CHANGES.check(
     "header_policy",
-    "Header policies are renamed in place",
+    "CloudFormation renames response headers policies in place",
     Source.GUESS,
     IN_PLACE,
     used_by="the console",

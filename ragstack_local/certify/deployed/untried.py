@@ -88,7 +88,7 @@ CHECKS: Final = (
     ),
     _check(
         "untried.prices",
-        "The bill is what the documentation computes",
+        "The bill agrees with the costs that the documentation computes",
         "the bill of a day is complete a day later; the report has the numbers of calls",
         "docs/OPERATIONS.md#costs",
         Source.THIRD_PARTY,

@@ -29,7 +29,7 @@ def bedrock_quotas(site: Site) -> list[quotas.Quota]:
 
 @ON.check(
     "quota_names",
-    "Service Quotas has the quotas of knowledge bases under the names that the doctor looks for",
+    "Service Quotas lists the quotas of knowledge bases under the names that `ragstack doctor` looks for",
     Source.DOCUMENTATION,
     [],
     aws_only=NO_ACCOUNT,
@@ -47,7 +47,7 @@ def _quota_names(site: Site) -> Json:
 
 @ON.check(
     "model_quota_names",
-    "The quotas of the embedding follow from its id",
+    "Service Quotas lists the embedding model's quotas under names that follow from the model's id",
     Source.THIRD_PARTY,
     {quotas.REQUESTS: "found", quotas.TOKENS: "found"},
     aws_only=NO_ACCOUNT,
@@ -62,7 +62,7 @@ def _model_quota_names(site: Site) -> Json:
 
 @ON.check(
     "concurrency_name",
-    "Service Quotas has the concurrent executions of Lambda under that name",
+    "Service Quotas lists Lambda's quota under the name Concurrent executions",
     Source.DOCUMENTATION,
     "found",
     aws_only=NO_ACCOUNT,
@@ -74,7 +74,7 @@ def _concurrency_name(site: Site) -> Json:
 
 @ON.check(
     "amazon_model",
-    "Models of Amazon are available without an agreement",
+    "Amazon's own models are available without an agreement",
     Source.DOCUMENTATION,
     {"region": "AVAILABLE", "authorization": "AUTHORIZED"},
     aws_only=NO_ACCOUNT,
@@ -86,7 +86,7 @@ def _amazon_model(site: Site) -> Json:
 
 @ON.check(
     "agreement",
-    "GetFoundationModelAvailability says whether an agreement is missing",
+    "GetFoundationModelAvailability reports whether a model still needs an agreement",
     Source.MODEL,
     "known",
     aws_only=NO_ACCOUNT,
@@ -99,7 +99,7 @@ def _agreement(site: Site) -> Json:
 
 @ON.check(
     "form",
-    "Without Anthropic's form, GetUseCaseForModelAccess answers ResourceNotFoundException",
+    "Before Anthropic's use-case form is submitted, GetUseCaseForModelAccess answers ResourceNotFoundException",
     Source.THIRD_PARTY,
     {"error": "ResourceNotFoundException"},
     aws_only=NO_ACCOUNT,
@@ -114,7 +114,7 @@ def _form(site: Site) -> Json:
 
 @ON.check(
     "accepting",
-    "CreateFoundationModelAgreement with the first public offer makes the agreement",
+    "CreateFoundationModelAgreement with the first public offer creates the agreement",
     Source.MODEL,
     "accepted",
     used_by="`ragstack doctor --accept-agreements`",
@@ -126,14 +126,16 @@ def _accepting(_: Site) -> Json:
 
 @ON.check(
     "embedding_rate",
-    "The requests a minute of the embedding are limited, to 0 or 60 in new accounts",
+    "Service Quotas lists a limit for the embedding model's requests a minute, which is 0 or 60 in new accounts",
     Source.THIRD_PARTY,
     "limited",
     aws_only=NO_ACCOUNT,
 )
 def _embedding_rate(site: Site) -> Json:
     quota, _ = quotas.model_quota(site.shared(bedrock_quotas), EMBEDDING, quotas.REQUESTS)
-    return "not found" if quota is None else "limited" if quota.value < quotas.SLOW_REQUESTS else "enough"
+    if quota is not None and quota.value >= quotas.SLOW_REQUESTS:
+        raise NotTried("this account has a higher quota, which says nothing about new accounts")
+    return "not found" if quota is None else "limited"
 
 
 @ON_MODELS.check(
@@ -154,7 +156,7 @@ def _textract(site: Site) -> Json:
 
 @ON_MODELS.check(
     "embedding",
-    "Titan V2 returns 1,024 dimensions of unit length",
+    "Titan Text Embeddings V2 returns vectors of 1,024 dimensions and unit length",
     Source.DOCUMENTATION,
     {"dimensions": DIMENSION, "length": 1.0},
     held_in="local_bedrock.operations.invoke_model",
@@ -168,7 +170,7 @@ def _embedding(site: Site) -> Json:
 
 @ON_MODELS.check(
     "embedding_dimensions",
-    "Titan V2 refuses 384 dimensions",
+    "Titan Text Embeddings V2 refuses 384 dimensions",
     Source.DOCUMENTATION,
     INVALID,
     held_in="local_bedrock.operations.invoke_model",
@@ -210,7 +212,7 @@ def _unless_missing(error: ClientError) -> NotTried:
 
 @ON_MODELS.check(
     "converse",
-    "Converse answers from a document of text, and counts tokens",
+    "Converse accepts a text document, and returns a text and the number of tokens",
     Source.MODEL,
     {"role": "assistant", "content": ["text"], "tokens": True},
     used_by="answers (docs/ANSWERS.md)",
@@ -230,7 +232,7 @@ def _converse(site: Site) -> Json:
 
 @ON_MODELS.check(
     "converse_stream",
-    "ConverseStream sends its events in the documented order, and more than one piece of text",
+    "ConverseStream sends its events in the documented order",
     Source.MODEL,
     {"order": ["messageStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"]},
     used_by="answers that stream (docs/ANSWERS.md)",
@@ -246,7 +248,7 @@ def _converse_stream(site: Site) -> Json:
 
 @ON_MODELS.check(
     "unknown_model",
-    "A model that does not exist is a ValidationException or a ResourceNotFoundException",
+    "Calling a model that does not exist is a ValidationException or a ResourceNotFoundException",
     Source.GUESS,
     "refused",
     used_by="answers (docs/ANSWERS.md)",

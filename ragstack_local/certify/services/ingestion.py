@@ -41,7 +41,7 @@ def within(seconds: float, limits: Sequence[float] = (5, 30, 120, 600)) -> str:
 
 @ON.check(
     "creation",
-    "A knowledge base is created on an index of S3 Vectors like that of the stacks",
+    "A knowledge base can be created on an S3 Vectors index that is configured as in the stacks",
     Source.DOCUMENTATION,
     "ACTIVE",
     used_by="all stacks",
@@ -53,7 +53,7 @@ def _creation(site: Site) -> Json:
 
 @ON.check(
     "creation_time",
-    "A knowledge base is ACTIVE within two minutes",
+    "A knowledge base on S3 Vectors is ACTIVE within two minutes of its creation",
     Source.GUESS,
     "within 120 s",
     used_by="all stacks",
@@ -65,7 +65,7 @@ def _creation_time(site: Site) -> Json:
 
 @ON.check(
     "first_job",
-    "A job of an empty bucket is COMPLETE, and scans nothing",
+    "An ingestion job of an empty bucket ends as COMPLETE and scans nothing",
     Source.GUESS,
     {"status": "COMPLETE", "scanned": 0},
     used_by="output FirstSync",
@@ -78,7 +78,7 @@ def _first_job(site: Site) -> Json:
 
 @ON.check(
     "before_first_job",
-    "An S3 data source accepts no documents before its first job",
+    "An S3 data source refuses direct ingestion before its first ingestion job",
     Source.THIRD_PARTY,
     "not INDEXED",
     used_by="output FirstSync",
@@ -97,7 +97,7 @@ def _before_first_job(site: Site) -> Json:
 
 @ON.check(
     "after_first_job",
-    "After one job that found nothing, an S3 data source accepts documents directly",
+    "An S3 data source accepts direct ingestion after one ingestion job, even if that job found nothing",
     Source.THIRD_PARTY,
     ["INDEXED"],
     used_by="output FirstSync",
@@ -109,7 +109,7 @@ def _after_first_job(site: Site) -> Json:
 
 @ON.check(
     "statuses",
-    "Documents have the statuses of the service model, and no other",
+    "Documents have no other statuses than those in the service model",
     Source.MODEL,
     [],
     used_by="states of documents, reconciliation",
@@ -122,7 +122,7 @@ def _statuses(site: Site) -> Json:
 
 @ON.check(
     "findable",
-    "A document can be found within five seconds after it is INDEXED",
+    "Searches find a document within five seconds after its status is INDEXED",
     Source.THIRD_PARTY,
     "within 5 s",
     used_by="`ragstack ingest`, `ragstack doctor`, statuses of documents",
@@ -143,7 +143,7 @@ def _findable(site: Site) -> Json:
 
 @ON.check(
     "per_call",
-    "Direct ingestion takes ten documents in a call, and not eleven",
+    "IngestKnowledgeBaseDocuments takes ten documents in a call, and refuses eleven",
     Source.MODEL,
     ["accepted", INVALID],
     used_by="the ingestion path",
@@ -162,7 +162,9 @@ def _per_call(site: Site) -> Json:
     return found
 
 
-@ON.check("twice_in_call", "A document may occur once in a call", Source.GUESS, INVALID)
+@ON.check(
+    "twice_in_call", "A document may occur only once in a call of IngestKnowledgeBaseDocuments", Source.GUESS, INVALID
+)
 def _twice_in_call(site: Site) -> Json:
     texts = site.shared(knowledge_base).texts
     twice = [text_document("twice", "Note.")] * 2
@@ -170,20 +172,31 @@ def _twice_in_call(site: Site) -> Json:
     return error_code(lambda: client.ingest_knowledge_base_documents(**texts.ids, documents=twice))
 
 
-@ON.check("wrong_type", "A CUSTOM document is refused by an S3 data source", Source.DOCUMENTATION, INVALID)
+@ON.check("wrong_type", "An S3 data source refuses a document of type CUSTOM", Source.DOCUMENTATION, INVALID)
 def _wrong_type(site: Site) -> Json:
     files, some = site.shared(knowledge_base).files, [text_document("wrong", "Note.")]
     client = site.client("bedrock-agent")
     return error_code(lambda: client.ingest_knowledge_base_documents(**files.ids, documents=some))
 
 
-@ON.check("unknown", "An unknown document is NOT_FOUND", Source.MODEL, ["NOT_FOUND"], used_by="reconciliation")
+@ON.check(
+    "unknown",
+    "GetKnowledgeBaseDocuments reports an unknown document as NOT_FOUND",
+    Source.MODEL,
+    ["NOT_FOUND"],
+    used_by="reconciliation",
+)
 def _unknown(site: Site) -> Json:
     site.shared(ingested)
     return site.shared(knowledge_base).files.statuses(identifiers(site, ["files/never-there.md"]))
 
 
-@ON.check("missing_object", "A document that is not in the bucket ends as FAILED", Source.GUESS, ["FAILED"])
+@ON.check(
+    "missing_object",
+    "Direct ingestion of a document that is not in the bucket ends as FAILED",
+    Source.GUESS,
+    ["FAILED"],
+)
 def _missing_object(site: Site) -> Json:
     site.shared(ingested)
     files = site.shared(knowledge_base).files
@@ -193,7 +206,7 @@ def _missing_object(site: Site) -> Json:
 
 @ON.check(
     "deletion",
-    "A deleted document is NOT_FOUND some time later, and not found",
+    "A deleted document becomes NOT_FOUND, and searches no longer find it",
     Source.MODEL,
     ["NOT_FOUND", "not found"],
 )
@@ -218,7 +231,7 @@ def _deletion(site: Site) -> Json:
 
 @ON.check(
     "second_job",
-    "A job during another one is a ConflictException",
+    "Starting an ingestion job while another one runs is a ConflictException",
     Source.MODEL,
     {"error": "ConflictException"},
     used_by="reconciliation",
@@ -235,7 +248,7 @@ def _second_job(site: Site) -> Json:
 
 @ON.check(
     "during_job",
-    "Direct ingestion during a job is a ValidationException, whose message says that a job is ongoing or running",
+    "Direct ingestion during a job is a ValidationException whose message says that a job is ongoing or running",
     Source.THIRD_PARTY,
     {"error": "ValidationException", "says": True},
     used_by="the ingestion path, which tries again",
@@ -257,7 +270,7 @@ def _during_job(site: Site) -> Json:
 
 @ON.check(
     "job_statistics",
-    "A job counts the documents that it scanned, without sidecars",
+    "The statistics of an ingestion job count documents without their sidecars",
     Source.MODEL,
     len(documents.JOB_KEYS) + 1,
     used_by="reconciliation",
@@ -273,32 +286,61 @@ def _status(site: Site, key: str) -> Json:
     return site.shared(ingested)[key]
 
 
-@ON.check("ascii_text", "Text files (.txt) in ASCII are read", Source.DOCUMENTATION, 1, used_by=FILES, held_in=READING)
+@ON.check(
+    "ascii_text",
+    "The text of ASCII text files (.txt) is found",
+    Source.DOCUMENTATION,
+    1,
+    used_by=FILES,
+    held_in=READING,
+)
 def _ascii_text(site: Site) -> Json:
     return texts_found(site, documents.ASCII_WORD)
 
 
-@ON.check("utf8_text", "Text files (.txt) in UTF-8 are read", Source.GUESS, 1, used_by=FILES, held_in=READING)
+@ON.check(
+    "utf8_text",
+    "The text of UTF-8 text files (.txt) is found, also non-ASCII words",
+    Source.GUESS,
+    1,
+    used_by=FILES,
+    held_in=READING,
+)
 def _utf8_text(site: Site) -> Json:
     return texts_found(site, documents.UTF8_WORD)
 
 
 @ON.check(
-    "utf8_markdown", "Markdown files (.md) in UTF-8 are read", Source.THIRD_PARTY, 1, used_by=FILES, held_in=READING
+    "utf8_markdown",
+    "The text of UTF-8 Markdown files (.md) is found, also Chinese",
+    Source.THIRD_PARTY,
+    1,
+    used_by=FILES,
+    held_in=READING,
 )
 def _utf8_markdown(site: Site) -> Json:
     return texts_found(site, documents.CHINESE_TEXT)
 
 
 @ON.check(
-    "html", "HTML files are read without their tags", Source.DOCUMENTATION, [1, 0], used_by=FILES, held_in=READING
+    "html",
+    "The text of HTML files is found without the tags",
+    Source.DOCUMENTATION,
+    [1, 0],
+    used_by=FILES,
+    held_in=READING,
 )
 def _html(site: Site) -> Json:
     return [texts_found(site, "The tide gauge stands at pier seven"), texts_found(site, "<p>The tide gauge")]
 
 
 @ON.check(
-    "csv", "CSV files without a structure are read as text", Source.DOCUMENTATION, 1, used_by=FILES, held_in=READING
+    "csv",
+    "The text of CSV files is found, without a sidecar that describes their columns",
+    Source.DOCUMENTATION,
+    1,
+    used_by=FILES,
+    held_in=READING,
 )
 def _csv(site: Site) -> Json:
     return texts_found(site, "eleven metres")
@@ -306,7 +348,7 @@ def _csv(site: Site) -> Json:
 
 @ON.check(
     "pages",
-    "Chunks of PDF files have the number of their page, which counts from one",
+    "Chunks of PDF files have a page number, which counts from one",
     Source.THIRD_PARTY,
     [1, 2],
     used_by="pages of citations (docs/SEARCH.md)",
@@ -371,7 +413,7 @@ def _creates(site: Site, part: str, model: str, **embedding: Any) -> Json:
 
 @ON.check(
     "nova",
-    "A knowledge base on S3 Vectors can have the embedding Nova with 1,024 dimensions",
+    "A knowledge base on S3 Vectors can use the Nova embedding model with 1,024 dimensions",
     Source.GUESS,
     "ACTIVE",
     used_by="`embedding`",
@@ -385,7 +427,7 @@ def _nova(site: Site) -> Json:
 
 @ON.check(
     "cohere",
-    "A knowledge base on S3 Vectors can have the embedding Cohere without `dimensions`",
+    "A knowledge base on S3 Vectors can use a Cohere embedding model without `dimensions`",
     Source.GUESS,
     "ACTIVE",
     used_by="`embedding`",

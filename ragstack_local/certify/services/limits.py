@@ -79,7 +79,7 @@ def _burst_of_get_documents(site: Site) -> Json:
 
 @ON.check(
     "ingest_documents",
-    "Direct ingestion answers too many calls with errors after which the product tries again",
+    "Too many calls of direct ingestion fail with errors that RAGStack retries",
     Source.DOCUMENTATION,
     {"errors": ["tried again"], "accepted": True},
     used_by="the ingestion path",

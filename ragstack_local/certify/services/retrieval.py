@@ -66,7 +66,7 @@ def _animal(site: Site, **search: Json) -> Mapping[str, Json]:
 
 @ON.check(
     "members",
-    "A result has content, location, metadata and score",
+    "A result of Retrieve has content, location, metadata and score",
     Source.MODEL,
     ["content", "location", "metadata", "score"],
 )
@@ -76,7 +76,7 @@ def _members(site: Site) -> Json:
 
 @ON.check(
     "location",
-    "The location of a document of a bucket is of type S3, with its URI",
+    "The location of a document in a bucket has the type S3 and the S3 URI",
     Source.MODEL,
     {"type": "S3", "is_its_uri": True},
 )
@@ -90,7 +90,7 @@ def _location(site: Site) -> Json:
 
 @ON.check(
     "metadata_keys",
-    "The metadata of a result have the keys of Bedrock, and the attributes of the document at the top level",
+    "The metadata of a result has Bedrock's own keys and, at the same level, the document's attributes",
     Source.THIRD_PARTY,
     sorted(["habitats", "legs", "name", "wild", CHUNK_ID_KEY, DATA_SOURCE_KEY, SOURCE_URI_KEY]),
 )
@@ -100,7 +100,7 @@ def _metadata_keys(site: Site) -> Json:
 
 @ON.check(
     "metadata_values",
-    "Numbers, booleans, strings and lists of a sidecar come back with their types",
+    "Attributes keep their types in results: numbers, booleans, strings and lists",
     Source.GUESS,
     dict(documents.ANIMALS["c"]),
 )
@@ -109,12 +109,12 @@ def _metadata_values(site: Site) -> Json:
     return {key: metadata.get(key) for key in documents.ANIMALS["c"]}
 
 
-@ON.check("hybrid", "HYBRID is refused on S3 Vectors", Source.MODEL, INVALID)
+@ON.check("hybrid", "Retrieve on S3 Vectors refuses the search type HYBRID", Source.MODEL, INVALID)
 def _hybrid(site: Site) -> Json:
     return error_code(lambda: find(site, "crane", overrideSearchType="HYBRID"))
 
 
-@ON.check("managed_search", "managedSearchConfiguration is refused", Source.MODEL, INVALID)
+@ON.check("managed_search", "A knowledge base on S3 Vectors refuses managedSearchConfiguration", Source.MODEL, INVALID)
 def _managed_search(site: Site) -> Json:
     client = site.client("bedrock-agent-runtime")
     return error_code(
@@ -126,7 +126,7 @@ def _managed_search(site: Site) -> Json:
     )
 
 
-@ON.check("default_results", "Without numberOfResults there are five", Source.MODEL, 5)
+@ON.check("default_results", "Retrieve returns five results by default", Source.MODEL, 5)
 def _default_results(site: Site) -> Json:
     site.shared(ingested)
     client, id_ = site.client("bedrock-agent-runtime"), site.shared(knowledge_base).id
@@ -140,7 +140,7 @@ def _results_101(site: Site) -> Json:
 
 @ON.check(
     "pages",
-    "The pages of Retrieve go beyond 100 results, without repetitions",
+    "nextToken leads beyond 100 results of Retrieve, without repetitions",
     Source.GUESS,
     {"at_least": MANY, "repeated": 0},
 )
@@ -179,7 +179,7 @@ def _unknown_base(site: Site) -> Json:
     return error_code(lambda: client.retrieve(knowledgeBaseId="ZZZZZZZZZZ", retrievalQuery={"text": "crane"}))
 
 
-@ON.check("long_query", "A query has at most 20,000 characters", Source.MODEL, INVALID)
+@ON.check("long_query", "Retrieve refuses a query of more than 20,000 characters", Source.MODEL, INVALID)
 def _long_query(site: Site) -> Json:
     return error_code(lambda: retrieve(site, "x" * 20_001, validates=False))
 
@@ -202,7 +202,7 @@ def _of_animal(site: Site) -> Json:
 
 @ON.check(
     "words_in_index",
-    "The index of a knowledge base can be searched by the words of AMAZON_BEDROCK_TEXT",
+    "The index of a knowledge base can be searched by words directly, in the key AMAZON_BEDROCK_TEXT",
     Source.GUESS,
     "found",
     used_by=WORDS,
@@ -215,7 +215,7 @@ def _words_in_index(site: Site) -> Json:
 
 @ON.check(
     "index_keys",
-    "A vector of a knowledge base has text, metadata, the URI and the data source of its document, and its attributes",
+    "A vector that Bedrock writes has keys for text, metadata, URI and data source, and the document's attributes",
     Source.THIRD_PARTY,
     sorted([METADATA_KEY, TEXT_KEY, "habitats", "legs", "name", "wild", DATA_SOURCE_KEY, SOURCE_URI_KEY]),
     used_by=WORDS,
@@ -227,7 +227,7 @@ def _index_keys(site: Site) -> Json:
 
 @ON.check(
     "chunk_id",
-    "The key of a vector is the chunk id that Retrieve returns",
+    "The key of a vector that Bedrock writes is the chunk id that Retrieve returns",
     Source.GUESS,
     "equal",
     used_by=WORDS,
@@ -266,7 +266,7 @@ def _filter_by_source(site: Site) -> Json:
 
 @ON.check(
     "score",
-    "The score of Retrieve on S3 Vectors is the cosine",
+    "The score of Retrieve on S3 Vectors is the cosine similarity",
     Source.GUESS,
     "the cosine",
     used_by=WORDS,

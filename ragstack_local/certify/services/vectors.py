@@ -99,7 +99,7 @@ def _put_is_consistent(site: Site) -> Json:
 
 @ON.check(
     "distance",
-    "The distance is 1 minus the cosine, not rounded, and the nearest vector comes first",
+    "The distance is 1 minus the cosine similarity, not rounded, and the nearest vector comes first",
     Source.DOCUMENTATION,
     [round(1 - math.cos(angle), 3) for angle in ANGLES],
     held_in="local_bedrock.search.vector_query",
@@ -140,17 +140,17 @@ def _put_500(site: Site) -> Json:
     return [_put(site, *(vector(f"many{i}", 1, i) for i in range(number))) for number in (500, 501)]
 
 
-@ON.check("key_twice", "A key may occur once in a PutVectors request", Source.GUESS, INVALID)
+@ON.check("key_twice", "A vector's key may occur only once in a PutVectors request", Source.GUESS, INVALID)
 def _key_twice(site: Site) -> Json:
     return _put(site, vector("twice", 1, 0), vector("twice", 0, 1))
 
 
-@ON.check("zero_vector", "A zero vector is refused with the cosine", Source.DOCUMENTATION, INVALID)
+@ON.check("zero_vector", "An index with the cosine metric refuses a zero vector", Source.DOCUMENTATION, INVALID)
 def _zero_vector(site: Site) -> Json:
     return _put(site, vector("zero", 0, 0))
 
 
-@ON.check("wrong_dimension", "A vector of another dimension is refused", Source.DOCUMENTATION, INVALID)
+@ON.check("wrong_dimension", "A vector of another dimension than the index is refused", Source.DOCUMENTATION, INVALID)
 def _wrong_dimension(site: Site) -> Json:
     return _put(site, vector("long", 1, 0, 0))
 
@@ -168,7 +168,7 @@ def pages(site: Site, **query: Json) -> Json:
         token = {"nextToken": answer["nextToken"]}
 
 
-@ON.check("pages", "topK above 100 works, with 100 vectors on a page", Source.DOCUMENTATION, [100, 100, 50])
+@ON.check("pages", "QueryVectors returns more than 100 vectors in pages of 100", Source.DOCUMENTATION, [100, 100, 50])
 def _pages(site: Site) -> Json:
     return pages(site, queryVector={"float32": [1.0, 0.0]})
 

@@ -50,7 +50,7 @@ def _keys(site: Site, word: str, key: str = "text") -> list[Json]:
 
 @ON.check(
     "found",
-    "A text search alone finds the vectors with the word",
+    "A text search without a query vector finds the vectors that contain the word",
     Source.DOCUMENTATION,
     ["pump", "valve"],
     held_in=SEARCH,
@@ -59,28 +59,32 @@ def _found(site: Site) -> Json:
     return _keys(site, "pump")
 
 
-@ON.check("stems", "With a language, words are stemmed", Source.GUESS, ["pump"], held_in=SEARCH)
+@ON.check("stems", "A text search with a language stems words", Source.GUESS, ["pump"], held_in=SEARCH)
 def _stems(site: Site) -> Json:
     return _keys(site, "bearing")
 
 
-@ON.check("no_stems", "Without a language, words are not stemmed", Source.GUESS, [], held_in=SEARCH)
+@ON.check("no_stems", "A text search without a language does not stem words", Source.GUESS, [], held_in=SEARCH)
 def _no_stems(site: Site) -> Json:
     return _keys(site, "pump", "title")
 
 
-@ON.check("case", "Upper case does not matter", Source.GUESS, ["harbour"], held_in=SEARCH)
+@ON.check("case", "Text searches ignore case", Source.GUESS, ["harbour"], held_in=SEARCH)
 def _case(site: Site) -> Json:
     return _keys(site, "HARBOUR", "title")
 
 
-@ON.check("accents", "Accents do not matter", Source.GUESS, ["cafe"], held_in=SEARCH)
+@ON.check("accents", "Text searches ignore accents", Source.GUESS, ["cafe"], held_in=SEARCH)
 def _accents(site: Site) -> Json:
     return _keys(site, "cafe")
 
 
 @ON.check(
-    "any_word", "A vector needs one of the words, not all", Source.GUESS, ["harbour", "pump", "valve"], held_in=SEARCH
+    "any_word",
+    "A text search finds vectors that contain any one of its words",
+    Source.GUESS,
+    ["harbour", "pump", "valve"],
+    held_in=SEARCH,
 )
 def _any_word(site: Site) -> Json:
     return _keys(site, "pump harbour")
@@ -88,7 +92,7 @@ def _any_word(site: Site) -> Json:
 
 @ON.check(
     "scores_of_words",
-    "Without a vector, scores have BM25 and nothing else",
+    "A search by text alone returns BM25 scores and no others",
     Source.MODEL,
     ["bm25Scores"],
 )
@@ -98,7 +102,7 @@ def _scores_of_words(site: Site) -> Json:
 
 @ON.check(
     "scores_of_both",
-    "With a vector and words, scores have BM25, the distance and the fused score",
+    "A search by vector and text returns the BM25 score, the distance and the fused score",
     Source.MODEL,
     ["bm25Scores", "fused", "vectorDistance"],
 )
@@ -107,7 +111,13 @@ def _scores_of_both(site: Site) -> Json:
     return sorted({name for each in found for name in each["scores"]})
 
 
-@ON.check("rank_constant", "The rank constant of RRF is 60", Source.GUESS, 60, held_in=SEARCH)
+@ON.check(
+    "rank_constant",
+    "Searches by vector and text are fused by RRF with the rank constant 60",
+    Source.GUESS,
+    60,
+    held_in=SEARCH,
+)
 def _rank_constant(site: Site) -> Json:
     """The best of both rankings has the score 2 / (constant + 1)."""
     best = _query(site, "grease", queryVector={"float32": [1.0, 0.0]})[0]
@@ -116,7 +126,7 @@ def _rank_constant(site: Site) -> Json:
 
 @ON.check(
     "whole_index",
-    "BM25 counts the words of the whole index: a filter changes no score",
+    "BM25 uses the word statistics of the whole index, so a filter changes no score",
     Source.GUESS,
     "the same score",
     used_by="words, access (docs/ACCESS.md#guarantees-and-limits)",
@@ -130,7 +140,7 @@ def _whole_index(site: Site) -> Json:
     return "the same score" if score() == score(filter={"label": "b"}) else "another score"
 
 
-@ON.check("filter", "A filter is applied before the search", Source.DOCUMENTATION, ["valve"], held_in=SEARCH)
+@ON.check("filter", "Text searches apply a filter before they rank", Source.DOCUMENTATION, ["valve"], held_in=SEARCH)
 def _filter(site: Site) -> Json:
     return [found["key"] for found in _query(site, "pump", filter={"label": "b"})]
 
@@ -145,9 +155,7 @@ def _consistent(site: Site) -> Json:
     return _keys(site, "capstan")
 
 
-@ON.check(
-    "pages", "topK above 100 works with queryTexts, with 100 vectors on a page", Source.DOCUMENTATION, [100, 100, 50]
-)
+@ON.check("pages", "A text search returns more than 100 vectors in pages of 100", Source.DOCUMENTATION, [100, 100, 50])
 def _pages(site: Site) -> Json:
     wait_for_words(site, site.shared(many))
     return pages(site, queryTexts=[{"metadataKey": "text", "text": "buoy"}])
@@ -155,7 +163,7 @@ def _pages(site: Site) -> Json:
 
 @ON.check(
     "no_language",
-    "GetIndex gives no language for the standard analyzer",
+    "GetIndex returns the language of a text search, and none for the standard analyzer",
     Source.GUESS,
     ["absent", "en"],
     held_in=BUCKETS,
@@ -165,19 +173,24 @@ def _no_language(site: Site) -> Json:
     return sorted(each.get("language", "absent") for each in found["textSearchConfigurations"])
 
 
-@ON.check("missing", "A key without text search is a ValidationException", Source.GUESS, INVALID)
+@ON.check(
+    "missing",
+    "A text search of a metadata key without a text search configuration is a ValidationException",
+    Source.GUESS,
+    INVALID,
+)
 def _missing(site: Site) -> Json:
     return error_code(lambda: _query(site, "pump", "label"))
 
 
-@ON.check("key_twice", "A key may occur once in queryTexts", Source.MODEL, INVALID)
+@ON.check("key_twice", "A metadata key may occur only once in queryTexts", Source.MODEL, INVALID)
 def _key_twice(site: Site) -> Json:
     twice = [{"metadataKey": "text", "text": "pump"}] * 2
     client = site.client("s3vectors")
     return error_code(lambda: client.query_vectors(**site.shared(texts), topK=5, queryTexts=twice))
 
 
-@ON.check("characters_1024", "A text has at most 1,024 characters", Source.MODEL, ["accepted", INVALID])
+@ON.check("characters_1024", "A text in queryTexts has at most 1,024 characters", Source.MODEL, ["accepted", INVALID])
 def _characters(site: Site) -> Json:
     client = site.client("s3vectors", validates=False)
 
@@ -190,7 +203,7 @@ def _characters(site: Site) -> Json:
 
 @ON.check(
     "update",
-    "UpdateMetadataConfiguration adds a text search to an index with vectors, which is ACTIVE some time later",
+    "UpdateMetadataConfiguration adds a text search to an index that has vectors, and it becomes ACTIVE",
     Source.DOCUMENTATION,
     {"last": "ACTIVE", "found": ["a"]},
     used_by="output TextSearch",
@@ -208,7 +221,7 @@ def _update(site: Site) -> Json:
 
 @ON.check(
     "building",
-    "A text search that is BUILDING answers ValidationException",
+    "Searching a text search configuration that is still BUILDING is a ValidationException",
     Source.GUESS,
     INVALID,
     aws_only="the local Bedrock builds a text search at once, unless it is started with --indexing-seconds",

@@ -243,9 +243,9 @@ def _embedding(*numbers: float) -> Fault:
 TWO_PAGES = Fault(response={"QueryVectors": lambda parsed: parsed.pop("nextToken", None)})
 
 
-def _quotas(*names: str, value: float = 1.0) -> Fault:
+def _quotas(*names: str) -> Fault:
     def answer(_: Params) -> Parsed:
-        quotas = [{"QuotaCode": f"L-{number}", "QuotaName": name, "Value": value} for number, name in enumerate(names)]
+        quotas = [{"QuotaCode": f"L-{number}", "QuotaName": name, "Value": 1.0} for number, name in enumerate(names)]
         return {"Quotas": quotas}
 
     return Fault(
@@ -415,7 +415,7 @@ FAULTS: Mapping[str, Fault] = {
     "account.amazon_model": _availability(authorizationStatus="NOT_AUTHORIZED"),
     "account.agreement": _availability(agreementAvailability={"status": "ERROR"}),
     "account.form": Fault(instead={"GetUseCaseForModelAccess": error("ValidationException")}),
-    "account.embedding_rate": _quotas(*QUOTA_NAMES, value=6000.0),
+    "account.embedding_rate": _quotas("Requests of all embeddings"),
     "models.textract": _recognized("The crane", "lifts forty tonnes."),
     "models.embedding": _embedding(0.6, 0.8),
     "models.converse": response("Converse", lambda parsed: parsed["usage"].pop("inputTokens")),

@@ -97,6 +97,7 @@ def test_a_report_for_programs_has_what_people_see(finished: Report) -> None:
     assert [check["name"] for check in data["checks"]] == [check.name for check in SERVICES]
     assert data["counts"]["matches"] == sum(check["verdict"] == "matches" for check in data["checks"])
     assert all(f"| {check['name']} |" in text for check in data["checks"])
+    assert 'c `{"legs": 4,' in text  # what the letter stands for
 
 
 def test_the_recorded_run_has_every_check() -> None:
