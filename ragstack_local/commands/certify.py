@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
+from ragstack_common.settings.names import MANAGED_REGIONS
 from ragstack_local.connection.connection import LOCAL_REGION, Connection, Project, local_session
 from ragstack_local.connection_options import confirm, leave_local_settings
 from ragstack_local.errors import FAILED, INTERRUPTED, StackError
@@ -203,14 +204,13 @@ def _check_services(session: Any, place: "Place") -> None:
         StackError: The caller lacks rights.
     """
     from ragstack_local.certify.rights import missing_rights  # noqa: PLC0415 - help does without
-    from ragstack_local.certify.services import managed  # noqa: PLC0415
 
     missing = missing_rights(session, place, session.client("sts", place.region).get_caller_identity()["Arn"])
     if missing:
         raise StackError(f"The caller lacks {', '.join(missing)} (docs/CERTIFICATES.md#rights)")
     if missing is None:
         _warn("The rights of the caller cannot be read: checks for which it lacks a right will not be tried")
-    if place.region not in managed.REGIONS:
+    if place.region not in MANAGED_REGIONS:
         _warn(f"{place.region} has no managed knowledge bases: their checks will not be tried")
 
 
