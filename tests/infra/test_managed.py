@@ -27,7 +27,7 @@ from ragstack_common.settings.search import QuerySettings
 from ragstack_local.connection.connection import local_client
 from tests.support.forked_bedrock import forked_bedrock
 
-from .conftest import EXISTING, LOCAL, Assembly
+from .conftest import EXISTING, Assembly
 from .test_knowledge_base import create_only, exported
 from .test_tenants import IDS, access_file
 
@@ -243,25 +243,22 @@ def test_the_prefix_of_a_tenant_may_have_accents_where_data_sources_have_none(tm
     assert Options.from_context({**MANAGED, "tenants": "index", "access": str(file)})
 
 
-@pytest.mark.parametrize(
-    ("store", "services"),
-    [("OTHER", {"query", "answers", "documents"}), ("MANAGED", set()), ("OPENSEARCH_SERVERLESS", set())],
-)
 def test_the_type_of_an_existing_knowledge_base_is_found_out_where_the_deployer_names_none(
-    synthesize: Callable[..., Assembly], lint: Callable[..., None], store: str, services: set[str]
+    existing: Assembly, synthesize: Callable[..., Assembly], lint: Callable[..., None]
 ) -> None:
     """Retrieve takes other requests for a managed one."""
-    stacks = synthesize(**EXISTING, vector_store=store, documents_bucket="handbook-of-acme")
+    named = synthesize(**EXISTING_MANAGED, documents_bucket="handbook-of-acme")
 
-    asks = {
-        service
-        for service in ("query", "answers", "documents", "receipts", "ingestion", "reconcile", "viewer")
-        if "bedrock:GetKnowledgeBase" in stacks.rights(service)
-    }
-    assert asks == services
-    assert stacks.environment("query")["VECTOR_STORE"] == store
-    assert stacks.violations == []
-    lint(*stacks.folder.glob("*.template.json"))
+    def asking(stacks: Assembly) -> set[str]:
+        services = ("query", "answers", "documents", "receipts", "ingestion", "reconcile", "viewer")
+        return {service for service in services if "bedrock:GetKnowledgeBase" in stacks.rights(service)}
+
+    assert asking(existing) == {"query", "answers", "documents"}
+    assert asking(named) == set()
+    assert existing.environment("query")["VECTOR_STORE"] == "OTHER"
+    assert {named.environment(each)["VECTOR_STORE"] for each in ("query", "ingestion")} == {"MANAGED"}
+    assert named.violations == []
+    lint(*named.folder.glob("*.template.json"))
 
 
 def test_existing_managed_knowledge_bases_of_tenants_are_used(
@@ -290,13 +287,6 @@ def test_the_deployer_is_told_who_must_read_the_bucket(synthesize: Callable[...,
     for stacks, reader in reads.items():
         report = (stacks.folder / "validation-report.json").read_text()
         assert f"{reader} must read the bucket that RagStackStorage creates" in report
-
-
-def test_the_local_stack_can_use_a_managed_knowledge_base(synthesize: Callable[..., Assembly]) -> None:
-    stacks = synthesize(**LOCAL, vector_store="MANAGED")
-
-    assert stacks.environment("ingestion")["VECTOR_STORE"] == "MANAGED"
-    assert stacks.environment("query")["VECTOR_STORE"] == "MANAGED"
 
 
 @pytest.mark.parametrize("region", sorted(MANAGED_REGIONS))

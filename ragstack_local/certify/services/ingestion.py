@@ -1,6 +1,5 @@
 """Checks of ingestion into a knowledge base on S3 Vectors: jobs, direct ingestion, statuses and files."""
 
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -132,13 +131,13 @@ def _findable(site: Site) -> Json:
     site.shared(ingested)
     texts.ingest([text_document(name, "The lighthouse keeper paints the gallery.")])
     texts.settled([document_identifier(name, CUSTOM)])
-    start = time.monotonic()
+    start = site.clock()
     site.eventually(
         lambda: any(name in str(each["location"]) for each in find(site, "lighthouse keeper gallery")),
         "the document to be found",
         FINDABLE_SECONDS,
     )
-    return within(time.monotonic() - start)
+    return within(site.clock() - start)
 
 
 @ON.check(

@@ -35,7 +35,7 @@ def site(place: Place, facts: Facts, tmp_path_factory: pytest.TempPathFactory) -
     session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
     facts.watch(session)
     journal = Journal.begin(tmp_path_factory.mktemp("journals"), "facts", place.fields)
-    made = Site(session, place, "facts", journal)
+    made = Site(session, place, "facts", journal, clock=facts.clock)
     made.shared(fixtures.ingested)
     made.shared(managed.ingested)
     yield made

@@ -35,6 +35,7 @@ class Fault:
         remakes: Fixtures that are made again while the fact is changed.
         forgets: Fixtures that are made again, now and afterwards.
         made: Values of fixtures.
+        takes: Seconds of the site's clock that pass with each answer that is changed.
     """
 
     request: Mapping[str, Callable[[Params], Params | None]] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Fault:
     remakes: tuple[Callable[[Site], Any], ...] = ()
     forgets: tuple[Callable[[Site], Any], ...] = ()
     made: Mapping[Callable[[Site], Any], Callable[[Any], Any]] = field(default_factory=dict)
+    takes: float = 0.0
 
 
 class Facts:
@@ -53,6 +55,11 @@ class Facts:
 
     def __init__(self) -> None:
         self._fault = Fault()
+        self._passed = 0.0
+
+    def clock(self) -> float:
+        """Return the seconds of the site's clock, which no test waits for."""
+        return time.monotonic() + self._passed
 
     def watch(self, session: Any) -> None:
         """Put itself between all clients of a session and the service."""
@@ -100,6 +107,7 @@ class Facts:
             http_response.status_code = 400
         elif model.name in self._fault.response and "Error" not in parsed:
             self._fault.response[model.name](parsed)
+            self._passed += self._fault.takes
 
 
 def response(operation: str, change: Callable[[Parsed], object], **more: Any) -> Fault:
@@ -142,8 +150,8 @@ ACCEPTS = Fault(
 """The service refuses nothing."""
 
 
-def _each_result(change: Callable[[Parsed], object]) -> Fault:
-    return response("Retrieve", lambda parsed: [change(each) for each in parsed["retrievalResults"]])
+def _each_result(change: Callable[[Parsed], object], **more: Any) -> Fault:
+    return response("Retrieve", lambda parsed: [change(each) for each in parsed["retrievalResults"]], **more)
 
 
 def _each_vector(change: Callable[[Parsed], object]) -> Fault:
@@ -178,13 +186,12 @@ def _text(found: str, shown: str) -> Fault:
     return _each_result(change)
 
 
-def _late(seconds: float) -> Callable[[Parsed], object]:
-    """Nothing is found for some seconds after the first search."""
-    first: list[float] = []
+def _late() -> Callable[[Parsed], object]:
+    """Nothing is found by the first search."""
+    number = itertools.count()
 
     def change(parsed: Parsed) -> None:
-        first.append(time.monotonic())
-        if first[-1] < first[0] + seconds:
+        if next(number) == 0:
             parsed["retrievalResults"] = []
 
     return change
@@ -327,11 +334,11 @@ FAULTS: Mapping[str, Fault] = {
         made={fixtures.knowledge_base: lambda base: replace(base, first_job={**base.first_job, "status": "FAILED"})}
     ),
     "ingestion.after_first_job": _statuses("FAILED", fixtures.ingested),
-    "ingestion.findable": response("Retrieve", _late(5.3)),
+    "ingestion.findable": response("Retrieve", _late(), takes=6.0),
     "ingestion.unknown": _statuses("FAILED", fixtures.ingested),
     "ingestion.missing_object": _statuses("INDEXED", fixtures.ingested),
     "ingestion.deletion": _each_result(
-        lambda found: found.update(location={"type": "CUSTOM", "customDocumentLocation": {"id": "deleted"}})
+        lambda found: found.update(location={"type": "CUSTOM", "customDocumentLocation": {"id": "deleted"}}), takes=6.0
     ),
     "ingestion.during_job": Fault(codes={"IngestKnowledgeBaseDocuments": "ConflictException"}),
     "ingestion.job_statistics": response(
