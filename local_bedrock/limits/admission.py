@@ -112,14 +112,14 @@ _LIMITS: Final = {
     "DeleteKnowledgeBaseDocuments": _DOCUMENTS,
     "StartIngestionJob": _Limit(
         _ingestion_jobs,
-        "There are {limit:g} ingestion jobs running and may not be more."
+        "There are {limit:g} ingestion jobs running, which is the maximum."
         " Wait for the end of one and retry your request.",
     ),
     "CreateKnowledgeBase": _Limit(
-        _knowledge_bases, "The account has {limit:g} knowledge bases and may not have more. Delete one first."
+        _knowledge_bases, "The account has {limit:g} knowledge bases, which is the maximum. Delete one first."
     ),
     "CreateDataSource": _Limit(
-        _data_sources, "The knowledge base has {limit:g} data sources and may not have more. Delete one first."
+        _data_sources, "The knowledge base has {limit:g} data sources, which is the maximum. Delete one first."
     ),
 }
 
@@ -194,5 +194,5 @@ class Admission:
                     maximum = quotas.query_characters_of_managed
         if characters > maximum:
             raise InvalidRequest(
-                f"The query has {characters} characters, and may have {maximum:g}. Shorten it and retry your request."
+                f"The query has {characters} characters; the maximum is {maximum:g}. Shorten it and retry your request."
             )

@@ -123,8 +123,8 @@ def _delete(context: Context, change: Transaction, source: DataSource, names: li
 def _check_takes_documents(source: DataSource) -> None:
     if source.connector is not None and source.type != "CUSTOM":
         raise InvalidRequest(
-            f"It is not documented that the connector {source.type} takes documents directly: use StartIngestionJob, or"
-            " a data source with the connector CUSTOM"
+            f"The connector {source.type} takes no documents directly, as far as AWS documents: use StartIngestionJob,"
+            " or a data source with the connector CUSTOM"
         )
 
 

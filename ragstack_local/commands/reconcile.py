@@ -33,8 +33,8 @@ def reconcile(
         bool,
         typer.Option(
             "--full",
-            help="Make the knowledge base read the whole bucket, instead of comparing first. A managed one gets all"
-            " documents again.",
+            help="Make the knowledge base read the whole bucket again instead of comparing first. With a managed one,"
+            " every document is submitted again.",
         ),
     ] = False,
     wait: Wait = True,

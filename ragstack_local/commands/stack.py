@@ -56,8 +56,8 @@ class StartOptions(SettingsOptions):
     knowledge_base: Annotated[
         KnowledgeBaseType | None,
         typer.Option(
-            help="Type of the knowledge base: with a vector store, or managed by Amazon Bedrock. Default: as at the"
-            " last start, at first vector",
+            help="Type of the local knowledge base: vector is like one with a vector store, managed like one of type"
+            " MANAGED. A data folder keeps its type. Default: as at the last start, at first vector",
             show_default=False,
         ),
     ] = None

@@ -257,7 +257,7 @@ def test_the_length_of_a_query_of_a_managed_knowledge_base_is_limited(tmp_path: 
             answer = refused(bedrock.runtime.retrieve, knowledgeBaseId=name, retrievalQuery={"text": "x" * 21})
 
             assert answer[:2] == (400, "ValidationException")
-            assert "may have 20" in answer[2]
+            assert "maximum is 20" in answer[2]
 
 
 def test_the_length_of_a_query_is_limited(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_the_length_of_a_query_on_a_managed_knowledge_base_has_a_quota_of_its_ow
 
         answer = refused(bedrock.runtime.retrieve, knowledgeBaseId=base, retrievalQuery={"text": "x" * 21})
 
-        assert answer[2].startswith("The query has 21 characters, and may have 20.")
+        assert answer[2].startswith("The query has 21 characters; the maximum is 20.")
 
 
 def test_quotas_lose_none_of_two_hundred_documents(tmp_path: Path) -> None:
