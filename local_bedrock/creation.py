@@ -9,7 +9,6 @@ ACCOUNT: Final = "000000000000"
 MCP_TAGS: Final = {"mcp-multirag-kb": "true"}
 """AWS's MCP server lists only knowledge bases with this tag. Source: awslabs.bedrock-kb-retrieval-mcp-server 1.1.2."""
 
-_ROLE_ARN: Final = f"arn:aws:iam::{ACCOUNT}:role/ragstack-local"
 _MODEL_ARN: Final = "arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0"
 _DIMENSION: Final = 1024
 """Of the model's vectors; shorter ones of the local embeddings are filled up."""
@@ -51,9 +50,9 @@ def create_knowledge_base(agent: Any, name: str, index_arn: str | None = None) -
     Returns:
         The id of the ACTIVE knowledge base.
     """
-    created = agent.create_knowledge_base(
-        name=name,
-        roleArn=_ROLE_ARN,
+    return _create_knowledge_base(
+        agent,
+        name,
         knowledgeBaseConfiguration={
             "type": "VECTOR",
             "vectorKnowledgeBaseConfiguration": {"embeddingModelArn": _MODEL_ARN},
@@ -61,24 +60,24 @@ def create_knowledge_base(agent: Any, name: str, index_arn: str | None = None) -
         storageConfiguration=_OPENSEARCH
         if index_arn is None
         else {"type": "S3_VECTORS", "s3VectorsConfiguration": {"indexArn": index_arn}},
-        tags=MCP_TAGS,
     )
-    identifier = str(created["knowledgeBase"]["knowledgeBaseId"])
-    await_active(agent, identifier)
-    return identifier
 
 
 def create_managed_knowledge_base(agent: Any, name: str) -> str:
     """Create a knowledge base of type MANAGED, as create_knowledge_base does."""
-    created = agent.create_knowledge_base(
-        name=name,
-        roleArn=_ROLE_ARN,
+    return _create_knowledge_base(
+        agent,
+        name,
         knowledgeBaseConfiguration={
             "type": "MANAGED",
             "managedKnowledgeBaseConfiguration": {"embeddingModelType": "MANAGED"},
         },
-        tags=MCP_TAGS,
     )
+
+
+def _create_knowledge_base(agent: Any, name: str, **configuration: Any) -> str:
+    role = f"arn:aws:iam::{ACCOUNT}:role/ragstack-local"
+    created = agent.create_knowledge_base(name=name, roleArn=role, tags=MCP_TAGS, **configuration)
     identifier = str(created["knowledgeBase"]["knowledgeBaseId"])
     await_active(agent, identifier)
     return identifier

@@ -18,7 +18,7 @@ from local_bedrock.operations.context import (
 )
 from local_bedrock.reading.sources import Content
 from local_bedrock.search.access import Reader
-from local_bedrock.store import document_ids, originals
+from local_bedrock.store import documents, originals
 from local_bedrock.store.documents import Document
 from local_bedrock.store.originals import Original
 from ragstack_common.core.uris import file_name, resource_id
@@ -75,7 +75,7 @@ class _Stored:
 
     def _read(self) -> tuple[Original, Content]:
         with self.context.database.read() as view:
-            present = document_ids.with_row_id(view.connection, self.document.id)
+            present = documents.with_row_id(view.connection, self.document.id)
             original = originals.find(view.connection, self.document.id)
         if present is None or original is None or present.generation != self.document.generation:
             raise ContentGone("The document was deleted or replaced: call GetDocumentContent again")
@@ -131,4 +131,4 @@ def _document(connection: apsw.Connection, request: Request) -> Document:
     if not active_knowledge_base(connection, knowledge_base_id).is_managed:
         raise InvalidRequest("This operation is for MANAGED knowledge bases")
     source = requested_data_source(connection, {**request, "knowledgeBaseId": knowledge_base_id})
-    return document_ids.find(connection, source, request["documentId"])
+    return documents.with_id(connection, source, request["documentId"])

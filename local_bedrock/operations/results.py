@@ -11,8 +11,7 @@ from local_bedrock.operations.search_configuration import Reranking
 from local_bedrock.search import reranking
 from local_bedrock.search.access import Reader
 from local_bedrock.search.ranking import Hit, Ranking
-from local_bedrock.store.document_ids import document_id
-from local_bedrock.store.documents import chunk_metadata
+from local_bedrock.store.documents import chunk_metadata, document_id
 from local_bedrock.store.resources import StoredKnowledgeBase
 from ragstack_common.embedding import Embedding
 from ragstack_common.settings.names import MANAGED_SOURCE_URI_KEY

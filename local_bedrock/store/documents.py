@@ -11,12 +11,14 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from local_bedrock.http.errors import NotFound
 from local_bedrock.reading.access_control import NOBODY, AccessList
 from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store import originals
 from local_bedrock.store.database import Transaction, insert, select
 from local_bedrock.store.originals import Original
 from local_bedrock.store.postings import build_segments, counted
+from local_bedrock.store.resources import DataSource
 from ragstack_common.filters.tree import kind_of
 from ragstack_common.settings.names import MANAGED_PAGE_KEY, RESERVED_PREFIX
 from ragstack_common.text.positions import PAGE_KEY
@@ -64,6 +66,32 @@ def find(connection: apsw.Connection, data_source_id: str, name: str) -> Documen
     """Return the document of this S3 URI or custom id."""
     found = select(connection, Document, "document WHERE data_source_id = ? AND name = ?", data_source_id, name)
     return found[0] if found else None
+
+
+def document_id(row_id: int, kind: str, name: str) -> str:
+    """Return the id of a document in a managed knowledge base: its name in a CUSTOM source, or one that is chosen."""
+    return name if kind == "CUSTOM" else f"{row_id:032x}"
+
+
+def with_id(connection: apsw.Connection, source: DataSource, wanted: str) -> Document:
+    """Return a document of a managed knowledge base by its id.
+
+    Raises:
+        NotFound: It doesn't exist.
+    """
+    if source.type == "CUSTOM":
+        found = find(connection, source.id, wanted)
+    else:
+        rest = "document WHERE data_source_id = ? AND printf('%032x', id) = ?"
+        found = next(iter(select(connection, Document, rest, source.id, wanted)), None)
+    if found is None:
+        raise NotFound(f"Document with id {wanted} in data source {source.id} does not exist")
+    return found
+
+
+def with_row_id(connection: apsw.Connection, row_id: int) -> Document | None:
+    """Return a document by its row; None if it was deleted."""
+    return next(iter(select(connection, Document, "document WHERE id = ?", row_id)), None)
 
 
 def page(connection: apsw.Connection, data_source_id: str, *, after: int = 0, limit: int = -1) -> list[Document]:

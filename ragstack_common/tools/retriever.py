@@ -93,9 +93,9 @@ class RetrieverSettings:
         backends = with_server(settings.backends(settings.shared_options()), settings)
         tenants = TenantIndexes.of(settings, policy_from_env(env))
         own = resource_id(settings.knowledge_base_id)
-        known: dict[str, Any] = {"vector_store": settings.vector_store, "vector_index_arn": settings.vector_index_arn}
-        known = {} if settings.vector_store == OTHER_STORE else known
-        known |= {} if tenants is None else {"tenants": tenants}
+        known: dict[str, Any] = {} if tenants is None else {"tenants": tenants}
+        if settings.vector_store != OTHER_STORE:
+            known |= {"vector_store": settings.vector_store, "vector_index_arn": settings.vector_index_arn}
         for name, backend in backends.items():
             if backend.get(COLLECTION_OPTION[BEDROCK_ENGINE]) == own:
                 backends[name] = {**known, **backend}
