@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ragstack_local.certify import documents
 from ragstack_local.certify.check import INVALID, Json, Source, Topic
@@ -15,15 +15,14 @@ ON_RETRIEVE: Final = Topic(
 )
 
 
-def add_checks(
-    topic: Topic,
-    table: Mapping[str, tuple[str, Json, Json, Source]],
-    search: Callable[[Json, Site], Json],
-    **more: Any,
-) -> None:
+Filters: TypeAlias = Mapping[str, tuple[str, Json, Json, Source]]
+"""A belief, a filter, what it finds, and the source, by the names of checks."""
+
+
+def add_checks(topic: Topic, table: Filters, search: Callable[[Json, Site], Json]) -> None:
     """Add a check for each filter of a table."""
     for name, (belief, filter_, expected, source) in table.items():
-        topic.check(name, belief, source, expected, **more)(partial(search, filter_))
+        topic.check(name, belief, source, expected)(partial(search, filter_))
 
 
 def vectors(site: Site) -> Mapping[str, str]:
@@ -46,7 +45,7 @@ def _find_vectors(filter_: Json, site: Site) -> Json:
     return "".join(sorted(each["key"] for each in found["vectors"]))
 
 
-_VECTORS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
+_VECTORS: Final[Filters] = {
     "eq_number": ("$eq finds a number", {"legs": {"$eq": 4}}, "c", Source.DOCUMENTATION),
     "eq_short": ("A filter value without an operator means $eq", {"legs": 4}, "c", Source.DOCUMENTATION),
     "eq_string": ("$eq finds a string", {"name": {"$eq": "whale"}}, "w", Source.DOCUMENTATION),
@@ -192,7 +191,7 @@ _IS_WILD: Final = {"equals": {"key": "wild", "value": True}}
 _IS_TAME: Final = {"equals": {"key": "wild", "value": False}}
 _IS_NOT_WILD: Final = {"notEquals": {"key": "wild", "value": True}}
 
-RETRIEVE: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
+RETRIEVE: Final[Filters] = {
     "equals_number": ("equals finds a number", clause("equals", "legs", 4), "c", Source.DOCUMENTATION),
     "equals_string": ("equals finds a string", clause("equals", "name", "whale"), "w", Source.DOCUMENTATION),
     "equals_boolean": ("equals finds a boolean", _IS_WILD, "c", Source.DOCUMENTATION),
@@ -302,7 +301,7 @@ RETRIEVE: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
     "in_100": ("in takes a hundred values", clause("in", "legs", [*range(4, 104)]), "ac", Source.DOCUMENTATION),
 }
 
-_ON_S3_VECTORS: Final[Mapping[str, tuple[str, Json, Json, Source]]] = {
+_ON_S3_VECTORS: Final[Filters] = {
     "starts_with": (
         "Retrieve on S3 Vectors refuses startsWith",
         clause("startsWith", "name", "ch"),
@@ -334,7 +333,6 @@ def _retrieve(filter_: Json, site: Site) -> Json:
     return documents.letters(found["retrievalResults"])
 
 
-add_checks(ON_RETRIEVE, RETRIEVE, _retrieve)
-add_checks(ON_RETRIEVE, _ON_S3_VECTORS, _retrieve)
+add_checks(ON_RETRIEVE, {**RETRIEVE, **_ON_S3_VECTORS}, _retrieve)
 
 CHECKS: Final = (*ON_VECTORS.checks, *ON_RETRIEVE.checks)

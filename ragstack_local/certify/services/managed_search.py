@@ -24,7 +24,7 @@ ON_FILTERS: Final = Topic(
     "managed-filters", "filters of searches (docs/SEARCH.md#filters)", "local_bedrock.operations.search_configuration"
 )
 
-RETRIEVAL: Final = "local_bedrock.operations.search_configuration"
+CONFIGURATION: Final = "local_bedrock.operations.search_configuration"
 RESULTS: Final = "local_bedrock.operations.results"
 METADATA: Final = "local_bedrock.reading.metadata"
 CONTENT: Final = "local_bedrock.operations.document_content"
@@ -45,7 +45,7 @@ def _of_connector(site: Site) -> Mapping[str, Json]:
     )
 
 
-@ON.check("vector_search", "vectorSearchConfiguration is refused", Source.GUESS, INVALID, held_in=RETRIEVAL)
+@ON.check("vector_search", "vectorSearchConfiguration is refused", Source.GUESS, INVALID, held_in=CONFIGURATION)
 def _vector_search(site: Site) -> Json:
     client, id_ = site.client("bedrock-agent-runtime"), site.shared(managed).id
     return error_code(
@@ -74,14 +74,14 @@ def _retrieve_and_generate(site: Site) -> Json:
     )
 
 
-@ON.check("default_results", "Without numberOfResults there are at most five", Source.MODEL, 5, held_in=RETRIEVAL)
+@ON.check("default_results", "Without numberOfResults there are at most five", Source.MODEL, 5, held_in=CONFIGURATION)
 def _default_results(site: Site) -> Json:
     site.shared(ingested)
     client, id_ = site.client("bedrock-agent-runtime"), site.shared(managed).id
     return len(client.retrieve(knowledgeBaseId=id_, retrievalQuery={"text": "The harbour"})["retrievalResults"])
 
 
-@ON.check("results_101", "numberOfResults is at most 100", Source.MODEL, INVALID, held_in=RETRIEVAL)
+@ON.check("results_101", "numberOfResults is at most 100", Source.MODEL, INVALID, held_in=CONFIGURATION)
 def _results_101(site: Site) -> Json:
     return error_code(lambda: find(site, "crane", numberOfResults=101))
 
@@ -200,7 +200,7 @@ def _scores(site: Site) -> Json:
     "rerankingModelType NONE is accepted, and MANAGED is the default",
     Source.MODEL,
     ["accepted", "accepted"],
-    held_in=RETRIEVAL,
+    held_in=CONFIGURATION,
 )
 def _no_reranking(site: Site) -> Json:
     return [error_code(partial(find, site, "crane", rerankingModelType=each)) for each in ("NONE", "MANAGED")]
@@ -319,10 +319,10 @@ def _filtered(filter_: Json, site: Site) -> Json:
     return documents.letters(find(site, documents.ANIMAL_QUERY, filter=filter_))
 
 
-add_checks(ON_FILTERS, RETRIEVE, _filtered)
 add_checks(
     ON_FILTERS,
     {
+        **RETRIEVE,
         "starts_with": ("startsWith is refused", clause("startsWith", "name", "ch"), INVALID, Source.DOCUMENTATION),
         "string_contains": (
             "stringContains is refused",
