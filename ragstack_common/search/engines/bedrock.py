@@ -13,7 +13,7 @@ from ragstack_common import filters
 from ragstack_common.core.aws_errors import meaning, public_reason
 from ragstack_common.core.clients import retrieval_client
 from ragstack_common.core.deadline import in_thread
-from ragstack_common.core.errors import InvalidFilterError, InvalidRequestError
+from ragstack_common.core.errors import ConfigurationError, InvalidFilterError, InvalidRequestError
 from ragstack_common.core.metrics import SLICE_FAILURES
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.filters import Filter
@@ -68,6 +68,8 @@ With it, the shipped ones for HYBRID are close to those for SEMANTIC: with MiniL
 give .03, .08 and .19 instead of .02, .09 and .27.
 """
 
+_NEEDS_MANAGED: Final = "Use managedSearchConfiguration"
+"""In the service's refusal of a search of a vector store, as third parties report it."""
 
 MAX_BY_PAGES: Final = 1_000
 """Maximum number of chunks of one search; AWS documents no limit of nextToken."""
@@ -366,6 +368,8 @@ class BedrockEngine(Engine):
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
             kind, advice = meaning(error)
+            if _NEEDS_MANAGED in str(error):  # the deployment's fault, although the service calls it the request's
+                kind, advice = ConfigurationError, "set VECTOR_STORE to MANAGED, which is the knowledge base's type"
             raise kind(f"Retrieve failed: {public_reason(error)}; {advice}") from error
 
     def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:

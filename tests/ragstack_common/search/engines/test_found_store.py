@@ -117,6 +117,17 @@ def test_a_process_that_stays_throttled_does_not_take_the_store_for_another(
     assert "ThrottlingException" in str(words.reason)
 
 
+def test_a_managed_knowledge_base_that_is_not_known_as_one_is_a_fault_of_the_deployment(
+    agent: AwsService, searches: AwsService
+) -> None:
+    agent.program("GetKnowledgeBase", Fault("AccessDeniedException", "x", 403))
+    refusal = "vectorSearchConfiguration is not supported for managed knowledge bases. Use managedSearchConfiguration"
+    searches.program("Retrieve", Fault("ValidationException", f"{refusal} instead.", 400))
+
+    with pytest.raises(ConfigurationError, match="set VECTOR_STORE to MANAGED"):
+        service().retrieve(RetrieveRequest(query="leave"), OPERATOR)
+
+
 def test_a_managed_knowledge_base_is_found_and_searched(agent: AwsService, searches: AwsService) -> None:
     agent.program("GetKnowledgeBase", described_knowledge_base(**STORES[MANAGED]))
     searches.program("Retrieve", hits())
