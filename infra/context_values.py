@@ -101,18 +101,19 @@ class ContextValues(AccessValues):
     )
     knowledge_base: KnowledgeBaseKind = Field(
         KnowledgeBaseKind.S3_VECTORS,
-        description="[create a knowledge base](#knowledge-bases) on S3 Vectors, or a managed one, or use an existing"
+        description="[create a knowledge base](#knowledge-bases) on S3 Vectors or a managed one, or use an existing"
         " one",
     )
     knowledge_base_id: BedrockId | None = Field(None, description="required with `knowledge_base=existing`")
     data_source_id: BedrockId | None = Field(
         None,
-        description="required with `knowledge_base=existing`: an S3 data source that reads the documents bucket, or one"
-        " of a managed knowledge base with the connector CUSTOM",
+        description="required with `knowledge_base=existing`: an S3 data source that reads the documents bucket, or in"
+        " a managed knowledge base, a data source with the connector CUSTOM",
     )
     vector_store: VectorStore = Field(
         OTHER_STORE,
-        description="with `knowledge_base=existing`: its vector store; `MANAGED` for a managed one",
+        description="with `knowledge_base=existing`: its vector store; `MANAGED` for a managed knowledge base, into"
+        " which uploads fail without it",
     )
     vector_index_arn: VectorIndexArn | None = Field(
         None,

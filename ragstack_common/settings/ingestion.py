@@ -53,7 +53,7 @@ class PathSettings(TenantSettings):
     knowledge_base_id: str = Field(description="the knowledge base of the documents")
     data_source_id: str = Field(description="the data source of the documents bucket")
     vector_store: VectorStore = Field(
-        OTHER_STORE, description="decides how documents are named, and which attributes they can have"
+        OTHER_STORE, description="decides how documents are identified, and which attributes they can have"
     )
     registry_table: str = Field(description="the document registry")
     ingestion_queue_url: str = Field(description="the queue of changes and of requests to check documents")

@@ -107,13 +107,13 @@ class SearchSettings(TenantSettings):
     )
     search_type: SearchType | None = Field(
         None,
-        description="HYBRID finds words too, SEMANTIC does not; by default, words too where the vector store can; not"
-        " for `MANAGED`, which is always hybrid",
+        description="HYBRID finds words too, SEMANTIC does not; by default, words too where the vector store can; must"
+        " be unset for `MANAGED`, which is always hybrid",
     )
     vector_store: VectorStore = Field(
         OTHER_STORE,
-        description="the vector store, on which the form of searches and the operators of filters depend; with `OTHER`,"
-        " GetKnowledgeBase is asked once",
+        description="the vector store, which decides the form of searches and the operators of filters; with `OTHER`,"
+        " each process finds it out by a call of GetKnowledgeBase",
     )
     vector_index_arn: str | None = Field(
         None,
