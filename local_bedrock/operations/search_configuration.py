@@ -69,7 +69,7 @@ def read_configuration(base: StoredKnowledgeBase, given: Mapping[str, Any]) -> S
         InvalidRequest: It is for another type of knowledge base, the vector store or the local Bedrock doesn't support
             it, or the filter exceeds the limits.
     """
-    if base.search == MANAGED:
+    if base.is_managed:
         if "vectorSearchConfiguration" in given:
             # As the service says it; awslabs.bedrock-kb-retrieval-mcp-server reads the name of the right one in it.
             raise InvalidRequest(
@@ -158,7 +158,7 @@ def _filters(base: StoredKnowledgeBase, given: Mapping[str, Any] | None) -> Filt
     rules = STORE_RULES[base.search]
     if rules.max_constraints is not None and constraints(filter_) > rules.max_constraints:
         raise InvalidRequest(f"The filter has more than {rules.max_constraints} constraints")
-    return filter_ if base.search == MANAGED else _without_ignored(filter_, rules.ignored)
+    return _without_ignored(filter_, rules.ignored)
 
 
 def _without_ignored(filter_: Filter, ignored: AbstractSet[Operator]) -> Filter | None:
