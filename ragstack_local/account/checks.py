@@ -95,7 +95,7 @@ def _data_source(connection: Connection, *, is_managed: bool) -> str:
     if connection.vector_store == MANAGED and not is_managed:
         raise CheckError(
             "The knowledge base is not managed, and functions submit documents as to a managed one",
-            advice="Deploy with the vector_store that it has",
+            advice="Deploy with its vector store as vector_store, or without vector_store",
         )
     source = connection.client("bedrock-agent").get_data_source(
         knowledgeBaseId=connection.knowledge_base_id, dataSourceId=connection.data_source_id
@@ -105,7 +105,11 @@ def _data_source(connection: Connection, *, is_managed: bool) -> str:
         found = f"{CONNECTOR_SOURCE} {_connector_type(source)}"
     wanted = f"{CONNECTOR_SOURCE} CUSTOM" if is_managed else "S3"
     if found != wanted:
-        raise CheckError(f"{connection.data_source_id} is of the type {found}: uploads need {wanted}")
+        raise CheckError(
+            f"{connection.data_source_id} is of the type {found}: uploads need {wanted}",
+            advice="Create such a data source, and deploy with its id as data_source_id"
+            " (docs/CONFIGURATION.md#knowledge-bases)",
+        )
     return found
 
 
