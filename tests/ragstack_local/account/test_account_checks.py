@@ -243,7 +243,7 @@ def test_a_data_source_that_takes_no_uploads_fails_the_check(
 
     assert found.status == "failed"
     assert says in found.found
-    assert "deploy with" in found.advice.lower()
+    assert "deploy with" in str(found.advice).lower()
 
 
 def test_a_knowledge_base_that_cannot_be_read_leaves_its_checks_out(program: Program) -> None:
