@@ -48,7 +48,48 @@ READABLE_KEY: Final = f"{LISTED_PREFIX}readable.md"
 DENIED_KEY: Final = f"{LISTED_PREFIX}denied.md"
 UNLISTED_KEY: Final = f"{LISTED_PREFIX}unlisted.md"
 
+LOST_KEY: Final = f"{LISTED_PREFIX}lost.md"
+
+SELECTED_PREFIX: Final = "selected/"
+SELECTED_WORD: Final = "gangway"
+SELECTED_NAMES: Final = ("whole.md", "whole.md.txt", "inner.md")
+"""Documents of which the first one matches a pattern as a whole; the others would match with a part of the key."""
+
+SELECTED_PATTERNS: Final = (r"selected/whole\.md", r"inner\.md", r"selected/(heavy\.md|hatch\.xyz)")
+SKIPPED: Final[Mapping[str, bytes]] = {
+    f"{SELECTED_PREFIX}heavy.md": b"The anchor is heavy.\n" * 60_000,
+    f"{SELECTED_PREFIX}hatch.xyz": b"The hatch is closed.\n",
+}
+"""A document of more than one megabyte, and one of an unsupported type."""
+
+METADATA_PREFIX: Final = "metadata/"
+WHOLE_KEY: Final = "below the whole key"
+
+SHARED_PREFIX: Final = "shared/"
+SHARED_WORD: Final = "capstan"
+SHARED_NAMES: Final = ("both.md", "denied.md", "open.md")
+OTHER: Final = "other@example.com"
+
+ENTRIES: Final[Mapping[str, tuple[str, str]]] = {
+    SHARED_PREFIX: (READER, "ALLOW"),
+    f"{SHARED_PREFIX}both": (OTHER, "ALLOW"),
+    f"{SHARED_PREFIX}d": (READER, "DENY"),
+    f"{SHARED_PREFIX}denied": (READER, "ALLOW"),
+}
+"""A user and an access for each prefix. What the longest prefix alone allows is different."""
+
+UNREADABLE_KEY: Final = "lists/unreadable.json"
+
+PEOPLE_PREFIX: Final = "people/"
+PEOPLE_WORD: Final = "purser"
+
+MANY_KEY: Final = "managed/many.md"
+"""The document with more than a hundred chunks of 300 tokens."""
+
+IRRELEVANT_QUERY: Final = "Sonnets of the Renaissance"
+
 ANIMAL_PREFIX: Final = "animals/"
+FIRST_KEY: Final = f"{ANIMAL_PREFIX}c.md"
 ASCII_KEY: Final = "files/ascii.txt"
 UTF8_KEY: Final = "files/utf8.txt"
 MARKDOWN_KEY: Final = "files/utf8.md"
@@ -72,8 +113,12 @@ _ALLOW: Final = {"Name": READER, "Type": "USER", "Access": "ALLOW"}
 _LISTS: Final[Mapping[str, Sequence[Mapping[str, str]]]] = {
     READABLE_KEY: [_ALLOW],
     DENIED_KEY: [_ALLOW, {**_ALLOW, "Access": "DENY"}],
+    LOST_KEY: [_ALLOW],
 }
 """Access control lists of documents. Source: Amazon Bedrock User Guide, kb-managed-ds-s3-acl."""
+
+UNREADABLE_LIST: Final = json.dumps({"accessControlList": [{**_ALLOW, "Access": "PERHAPS"}]}).encode()
+"""A metadata file."""
 
 _NAMES: Final = {"c": "cheetah", "a": "ant", "s": "snail", "w": "whale", "n": "newt"}
 
@@ -81,6 +126,12 @@ _NAMES: Final = {"c": "cheetah", "a": "ant", "s": "snail", "w": "whale", "n": "n
 def sidecar(key: str) -> str | None:
     """Return the key of the sidecar of a document; None if it has none."""
     return f"{key}.metadata.json" if key in _SIDECARS else None
+
+
+def uri_of(result: Mapping[str, Any]) -> str:
+    """Return the URI or the id in the location of a result of Retrieve."""
+    place = result["location"]
+    return str(place.get("s3Location", {}).get("uri") or place.get("customDocumentLocation", {}).get("id"))
 
 
 def letters(results: Sequence[Mapping[str, Any]]) -> str:
@@ -136,6 +187,14 @@ def _contents() -> dict[str, bytes]:
     return {**{key: text.encode() for key, text in texts.items()}, PDF_KEY: pdf(*map(_page, PAGE_WORDS))}
 
 
+def _many() -> str:
+    return "\n\n".join(
+        f"Container {number} is the cargo of voyage {number % 13} and leaves the terminal on the ship of line"
+        f" {number % 7}, after its seal and its papers were compared by two people at gate {number % 3}."
+        for number in range(800)
+    )
+
+
 _CONTENTS: Final = _contents()
 
 KEYS: Final = tuple(_CONTENTS)
@@ -150,7 +209,16 @@ OBJECTS: Final[Mapping[str, bytes]] = {
     },
     **{key: f"Shift report {key}: nothing to report.\n".encode() for key in (*JOB_KEYS, EARLY_KEY)},
     **{key: f"The {PROTECTED_WORD} {key} is moored.\n".encode() for key in PROTECTED_KEYS},
-    **{key: f"The {LISTED_WORD} {key} is signed.\n".encode() for key in (READABLE_KEY, DENIED_KEY, UNLISTED_KEY)},
+    **{key: f"The {LISTED_WORD} {key} is signed.\n".encode() for key in (*_LISTS, UNLISTED_KEY)},
+    **{f"{SELECTED_PREFIX}{name}": f"The {SELECTED_WORD} {name} is lowered.\n".encode() for name in SELECTED_NAMES},
+    **SKIPPED,
+    **{
+        f"{METADATA_PREFIX}{key}.metadata.json": json.dumps({"metadataAttributes": {"place": place}}).encode()
+        for key, place in ((f"{SELECTED_PREFIX}whole.md", WHOLE_KEY), ("whole.md", "below the name"))
+    },
+    **{f"{SHARED_PREFIX}{name}": f"The {SHARED_WORD} {name} turns.\n".encode() for name in SHARED_NAMES},
+    UNREADABLE_KEY: b"not JSON",
+    MANY_KEY: _many().encode(),
     CONNECTOR_KEY: f"The {CONNECTOR_WORD} is repaired in spring.\n".encode(),
     f"{CONNECTOR_KEY}.metadata.json": b'{"metadataAttributes": {"year": 2026}}',
 }

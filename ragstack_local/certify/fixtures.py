@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -21,6 +21,8 @@ from ragstack_common.settings.names import METADATA_KEY, TEXT_KEY
 from ragstack_local.certify import documents
 from ragstack_local.certify.removal import BUCKET, KNOWLEDGE_BASE, ROLE, VECTOR_BUCKET, VECTOR_INDEX
 from ragstack_local.certify.site import FixtureError, Site
+
+T = TypeVar("T")
 
 EMBEDDING: Final = "amazon.titan-embed-text-v2:0"
 DIMENSION: Final = 1024
@@ -136,6 +138,7 @@ def role(site: Site) -> str:
             "Action": ["bedrock:InvokeModel"],
             "Resource": f"arn:{site.partition}:bedrock:{region}::foundation-model/*",
         },
+        {"Action": ["bedrock:Rerank"], "Resource": "*"},
         {
             # Source: user guide of Amazon Bedrock, permissions to access S3 Vectors.
             "Action": [
@@ -271,14 +274,25 @@ def create_knowledge_base(site: Site, part: str, **request: Any) -> tuple[str, f
     return id_, time.monotonic() - submitted
 
 
-def created(site: Site, make: Callable[[Site], Any]) -> Mapping[str, Any]:
-    """Return the description of a shared knowledge base; an error of AWS that prevented it is an observation."""
+def made(site: Site, make: Callable[[Site], T], *needed: Callable[[Site], Any]) -> T:
+    """Return a shared fixture; an error of AWS that prevented it is an observation.
+
+    Raises:
+        FixtureError: What is *needed* for it could not be made.
+    """
+    for each in needed:
+        site.shared(each)
     try:
-        id_ = site.shared(make).id
+        return site.shared(make)
     except FixtureError as error:
         if isinstance(error.__cause__, ClientError):
             raise error.__cause__ from None
         raise
+
+
+def created(site: Site, make: Callable[[Site], Any]) -> Mapping[str, Any]:
+    """Return the description of a shared knowledge base; an error of AWS that prevented it is an observation."""
+    id_ = made(site, make).id
     found: Mapping[str, Any] = site.client("bedrock-agent").get_knowledge_base(knowledgeBaseId=id_)["knowledgeBase"]
     return found
 

@@ -18,6 +18,7 @@ _ACTIONS: Final[Mapping[str, Sequence[str]]] = {
         *("bedrock:AgenticRetrieveStream", "bedrock:Retrieve", "bedrock:GetDocumentContent"),
         "bedrock:InvokeModelWithResponseStream",
     ),
+    "bedrock-agent-runtime.Retrieve": ("bedrock:Retrieve", "bedrock:Rerank"),
     "bedrock-agent.IngestKnowledgeBaseDocuments": ("bedrock:IngestKnowledgeBaseDocuments", "bedrock:StartIngestionJob"),
     "bedrock-agent.CreateKnowledgeBase": ("bedrock:CreateKnowledgeBase", "iam:PassRole"),
     "bedrock-runtime.Converse": ("bedrock:InvokeModel",),
@@ -39,11 +40,12 @@ OPERATIONS: Final = (
         "bedrock-agent",
         "CreateDataSource CreateKnowledgeBase DeleteDataSource DeleteKnowledgeBase DeleteKnowledgeBaseDocuments"
         " GetDataSource GetIngestionJob GetKnowledgeBase GetKnowledgeBaseDocuments IngestKnowledgeBaseDocuments"
-        " ListDataSources ListKnowledgeBases StartIngestionJob UpdateDataSource",
+        " ListDataSources ListKnowledgeBaseDocuments ListKnowledgeBases StartIngestionJob UpdateDataSource",
     ),
     *operations(
         "bedrock-agent-runtime",
-        "AgenticRetrieveStream CheckIngestedDocumentAcl GetDocumentContent Retrieve RetrieveAndGenerate",
+        "AgenticRetrieveStream CheckIngestedDocumentAcl GetDocumentContent GetIngestedDocumentAcl Retrieve"
+        " RetrieveAndGenerate",
     ),
     *operations("bedrock-runtime", "Converse ConverseStream InvokeModel"),
     *operations("bedrock", "GetFoundationModelAvailability GetUseCaseForModelAccess"),

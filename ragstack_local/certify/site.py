@@ -286,6 +286,8 @@ def described(error: Exception) -> str:
 def error_code(call: Callable[[], object]) -> Json:
     """Return ``{"error": CODE}`` of a call that AWS refuses, and ``"accepted"`` of another.
 
+    Codes of errors within a stream begin with a small letter; here they don't.
+
     Raises:
         ClientError: The caller may not call it.
     """
@@ -294,5 +296,6 @@ def error_code(call: Callable[[], object]) -> Json:
     except ClientError as error:
         if is_refused(error):
             raise
-        return {"error": error.response["Error"]["Code"]}
+        code = error.response["Error"]["Code"]
+        return {"error": f"{code[:1].upper()}{code[1:]}"}
     return "accepted"

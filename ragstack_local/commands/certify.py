@@ -174,7 +174,7 @@ def _prepare(session: Any, place: "Place", checks: "Sequence[Check]", *, asks: b
     if any(check in SERVICES for check in checks):
         _check_services(session, place)
         created.append(
-            f"two buckets, a vector bucket with ten indexes, four knowledge bases and a role, named {PREFIX}-*"
+            f"two buckets, a vector bucket with eleven indexes, five knowledge bases and a role, named {PREFIX}-*"
         )
         costs |= EXPECTED
     if any(check not in SERVICES for check in checks):

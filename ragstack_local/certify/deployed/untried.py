@@ -62,6 +62,33 @@ CHECKS: Final = (
         Source.GUESS,
     ),
     _check(
+        "untried.managed_key",
+        "A managed knowledge base takes a key of your own",
+        "a key can be deleted after seven days at the earliest",
+        "kms_key_arn with knowledge_base=managed",
+    ),
+    _check(
+        "untried.agents",
+        "By default, an agent plans three times, at most five searches each, and its results are in pages of 100",
+        "it depends on the model how often it searches, and for what",
+        "AgenticRetrieveStream of the local Bedrock",
+        Source.GUESS,
+    ),
+    _check(
+        "untried.ranks",
+        "RRF looks at the best 1,000 of each ranking",
+        "it needs thousands of vectors, whose scores differ in the last digits",
+        "the local S3 Vectors",
+        Source.GUESS,
+    ),
+    _check(
+        "untried.tokens",
+        "A nextToken is valid for ten minutes, and messages of errors have these words",
+        "AWS promises neither, and clients must not rely on them",
+        "the local Bedrock",
+        Source.GUESS,
+    ),
+    _check(
         "untried.sender",
         "A domain that Amazon SES has verified is enough for a sender of invitations",
         "it needs a verified domain of the account",

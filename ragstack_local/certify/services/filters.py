@@ -25,13 +25,16 @@ def add_checks(topic: Topic, table: Filters, search: Callable[[Json, Site], Json
         topic.check(name, belief, source, expected)(partial(search, filter_))
 
 
+_OF_ALL: Final = {"hidden": "x", "lengths": [1, 2]}
+
+
 def vectors(site: Site) -> Mapping[str, str]:
     """The index with the attributes of animals."""
     index = create_index(site, "filters", 2, metadataConfiguration={"nonFilterableMetadataKeys": ["hidden"]})
     site.client("s3vectors").put_vectors(
         **index,
         vectors=[
-            {"key": letter, "data": {"float32": [1.0, number / 10]}, "metadata": {**attributes, "hidden": "x"}}
+            {"key": letter, "data": {"float32": [1.0, number / 10]}, "metadata": {**attributes, **_OF_ALL}}
             for number, (letter, attributes) in enumerate(documents.ANIMALS.items())
         ],
     )
@@ -95,6 +98,7 @@ _VECTORS: Final[Filters] = {
         Source.DOCUMENTATION,
     ),
     "range": ("Several operators on one key must all match", {"legs": {"$gt": 0, "$lt": 6}}, "c", Source.THIRD_PARTY),
+    "gt_list": ("Comparisons do not match members of lists", {"lengths": {"$gt": 0}}, "", Source.GUESS),
     "gt_string": ("$gt refuses a value that is not a number", {"legs": {"$gt": "x"}}, INVALID, Source.DOCUMENTATION),
     "in": ("$in finds one of several values", {"legs": {"$in": [4, 6]}}, "ac", Source.DOCUMENTATION),
     "in_list": ("$in matches members of lists", {"habitats": {"$in": ["sea"]}}, "aw", Source.GUESS),

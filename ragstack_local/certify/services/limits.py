@@ -12,8 +12,8 @@ from ragstack_common.ingestion.requests import text_document
 from ragstack_local.certify.check import Json, Source, Topic
 from ragstack_local.certify.fixtures import identifiers, ingested, knowledge_base
 from ragstack_local.certify.runner import LIMITS
-from ragstack_local.certify.services.managed import ingested as managed_ingested
-from ragstack_local.certify.services.managed import managed
+from ragstack_local.certify.services.managed_fixtures import ingested as managed_ingested
+from ragstack_local.certify.services.managed_fixtures import managed
 from ragstack_local.certify.site import Site, error_code
 
 ON: Final = Topic(LIMITS, "throttles of the API, repeated calls", "local_bedrock.limits.quotas")

@@ -1,115 +1,32 @@
 """Checks of MANAGED knowledge bases: creation, connectors, direct ingestion and jobs."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+import json
+from collections.abc import Sequence
+from typing import Final
 
 from ragstack_common.ingestion.requests import CUSTOM
-from ragstack_common.settings.names import CONNECTOR_SOURCE, CUSTOM_CONNECTOR, MANAGED_REGIONS
 from ragstack_local.certify import documents, fixtures
-from ragstack_local.certify.check import INVALID, Json, NotTried, Source, Topic
+from ragstack_local.certify.check import INVALID, Json, Source, Topic
+from ragstack_local.certify.services.managed_fixtures import (
+    ADDED_KEY,
+    JOB_SECONDS,
+    changed,
+    configuration,
+    find,
+    ingested,
+    managed,
+    names,
+    selected,
+)
 from ragstack_local.certify.site import Site, error_code
 
-ON: Final = Topic("managed", "managed knowledge bases (docs/SEARCH.md)", "local_bedrock.operations.managed")
+USED_BY: Final = "managed knowledge bases (docs/SEARCH.md)"
 
-JOB_SECONDS: Final = 2000.0
-"""How long a job of a connector may take."""
+ON: Final = Topic("managed", USED_BY, "local_bedrock.operations.managed")
 
-
-@dataclass(frozen=True)
-class Managed:
-    """A managed knowledge base of the run.
-
-    Attributes:
-        product: The connector CUSTOM, into which the product ingests.
-        files: A connector S3.
-        protected: A connector S3 with the default of the deletion protection.
-        listed: A connector S3 with access control lists.
-    """
-
-    id: str
-    product: fixtures.DataSource
-    files: fixtures.DataSource
-    protected: fixtures.DataSource
-    listed: fixtures.DataSource
-
-
-def configuration(kind: str, **parameters: Json) -> dict[str, Any]:
-    """Return the configuration of a data source with a connector."""
-    return {
-        "type": CONNECTOR_SOURCE,
-        "managedKnowledgeBaseConnectorConfiguration": {
-            "connectorParameters": {**CUSTOM_CONNECTOR, "type": kind, **parameters}
-        },
-    }
-
-
-def managed(site: Site) -> Managed:
-    """The managed knowledge base."""
-    if site.is_aws and site.region not in MANAGED_REGIONS:
-        raise NotTried("the Region has no managed knowledge bases")
-    name = fixtures.bucket_name(site, CUSTOM)
-    fixtures.create_bucket(site, name)
-    fixtures.upload(site, name)
-    request = {
-        "type": "MANAGED",
-        "managedKnowledgeBaseConfiguration": {"embeddingModelType": "MANAGED"},
-    }
-    id_, _ = fixtures.create_knowledge_base(site, "managed", knowledgeBaseConfiguration=request)
-    connection = {"connectionConfiguration": {"bucketName": name}}
-    if site.is_aws:
-        connection["connectionConfiguration"]["bucketOwnerAccountId"] = site.place.account
-
-    def source(part: str, kind: str, **parameters: Json) -> fixtures.DataSource:
-        return fixtures.create_source(site, id_, part, configuration(kind, **parameters))
-
-    def of_prefix(prefix: str) -> dict[str, Json]:
-        return {**connection, "filterConfiguration": {"inclusionPrefixes": [prefix]}}
-
-    # One after the other: the service refuses several at once.
-    return Managed(
-        id_,
-        source("product", "CUSTOM"),
-        source("files", "S3", **of_prefix(documents.CONNECTOR_PREFIX)),
-        source("protected", "S3", **of_prefix(documents.PROTECTED_PREFIX)),
-        source("listed", "S3", **of_prefix(documents.LISTED_PREFIX), aclEnabled=True),
-    )
-
-
-def ingested(site: Site) -> Mapping[str, str]:
-    """The documents in the managed knowledge base, as their statuses by key."""
-    base = site.shared(managed)
-    base.product.ingest([fixtures.request_for(site, key, CUSTOM) for key in documents.KEYS])
-    jobs = {source: source.start_job() for source in (base.files, base.protected, base.listed)}
-    statuses = base.product.settled(fixtures.identifiers(site, documents.KEYS, CUSTOM))
-    for source, job in jobs.items():
-        source.ended_job(job)
-    site.eventually(
-        lambda: (
-            _search(site, documents.CONNECTOR_WORD)
-            and documents.letters(_search(site, documents.ANIMAL_QUERY)) == documents.EVERY_ANIMAL
-        ),
-        "the documents to be found",
-        fixtures.SEARCHABLE_SECONDS,
-    )
-    return dict(zip(documents.KEYS, statuses, strict=True))
-
-
-def _search(site: Site, text: str, *, user: str | None = None, **search: Json) -> list[Mapping[str, Json]]:
-    context = {"userContext": {"userId": user}} if user else {}
-    answer = site.client("bedrock-agent-runtime", validates=False).retrieve(
-        knowledgeBaseId=site.shared(managed).id,
-        retrievalQuery={"text": text},
-        retrievalConfiguration={"managedSearchConfiguration": {"numberOfResults": 100, **search}},
-        **context,
-    )
-    return list(answer["retrievalResults"])
-
-
-def find(site: Site, text: str, **search: Any) -> list[Mapping[str, Json]]:
-    """Return the results of a search, once the documents are there."""
-    site.shared(ingested)
-    return _search(site, text, **search)
+SELECTION: Final = "local_bedrock.reading.selection"
+JOBS: Final = "local_bedrock.ingestion.synchronisation"
+DOCUMENTS: Final = "local_bedrock.operations.ingestion"
 
 
 @ON.check(
@@ -119,6 +36,7 @@ def find(site: Site, text: str, **search: Any) -> list[Mapping[str, Json]]:
     {"type": "MANAGED", "status": "ACTIVE", "storage": False},
     used_by="knowledge_base=managed",
     held_in="local_bedrock.operations.resources",
+    seconds=JOB_SECONDS,
 )
 def _creation(site: Site) -> Json:
     found = fixtures.created(site, managed)
@@ -137,17 +55,71 @@ def _s3_source(site: Site) -> Json:
 
 @ON.check("chunking", "Semantic chunking is refused", Source.DOCUMENTATION, INVALID)
 def _chunking(site: Site) -> Json:
-    client, id_ = site.client("bedrock-agent"), site.shared(managed).id
     semantic = {"maxTokens": 300, "bufferSize": 0, "breakpointPercentileThreshold": 95}
-    chunking = {"chunkingStrategy": "SEMANTIC", "semanticChunkingConfiguration": semantic}
+    return _source_with(site, {"chunkingStrategy": "SEMANTIC", "semanticChunkingConfiguration": semantic})
+
+
+def _source_with(site: Site, chunking: Json) -> Json:
+    client, id_ = site.client("bedrock-agent"), site.shared(managed).id
     return error_code(
         lambda: client.create_data_source(
             knowledgeBaseId=id_,
-            name="semantic",
+            name=site.unused("chunking"),
             dataSourceConfiguration=configuration("CUSTOM"),
             vectorIngestionConfiguration={"chunkingConfiguration": chunking},
         )
     )
+
+
+@ON.check(
+    "chunking_fixed",
+    "With the managed embedding, chunks of a fixed size are refused",
+    Source.THIRD_PARTY,
+    INVALID,
+)
+def _chunking_fixed(site: Site) -> Json:
+    fixed = {"maxTokens": 300, "overlapPercentage": 20}
+    return _source_with(site, {"chunkingStrategy": "FIXED_SIZE", "fixedSizeChunkingConfiguration": fixed})
+
+
+@ON.check(
+    "connector_parameters",
+    "GetDataSource gives the parameters of a connector as JSON text, with the defaults",
+    Source.THIRD_PARTY,
+    {"form": "text", "type": "S3", "aclEnabled": False, "maxFileSizeInMegaBytes": "500"},
+    used_by="`ragstack doctor --aws`",
+)
+def _connector_parameters(site: Site) -> Json:
+    source = site.shared(managed).files
+    found = site.client("bedrock-agent").get_data_source(**source.ids)["dataSource"]["dataSourceConfiguration"]
+    given = found["managedKnowledgeBaseConnectorConfiguration"]["connectorParameters"]
+    parameters = json.loads(given) if isinstance(given, str) else given
+    return {
+        "form": "text" if isinstance(given, str) else "an object",
+        "type": parameters.get("type"),
+        "aclEnabled": parameters.get("aclEnabled"),
+        "maxFileSizeInMegaBytes": parameters.get("filterConfiguration", {}).get("maxFileSizeInMegaBytes"),
+    }
+
+
+@ON.check(
+    "invalid_connector",
+    "A connector S3 without its bucket is created, and then FAILED with reasons",
+    Source.THIRD_PARTY,
+    {"status": "FAILED", "reasons": True},
+)
+def _invalid_connector(site: Site) -> Json:
+    agent, id_ = site.client("bedrock-agent"), site.shared(managed).id
+    source = agent.create_data_source(
+        knowledgeBaseId=id_, name=site.unused("invalid"), dataSourceConfiguration=configuration("S3")
+    )["dataSource"]
+
+    def look() -> Json:
+        found = agent.get_data_source(knowledgeBaseId=id_, dataSourceId=source["dataSourceId"])["dataSource"]
+        return found if found["status"] != "CREATING" else None
+
+    found = site.eventually(look, "the data source to be FAILED")
+    return {"status": found["status"], "reasons": bool(found.get("failureReasons"))}
 
 
 @ON.check(
@@ -156,7 +128,8 @@ def _chunking(site: Site) -> Json:
     Source.DOCUMENTATION,
     ["INDEXED"],
     used_by="knowledge_base=managed",
-    held_in="local_bedrock.operations.ingestion",
+    held_in=DOCUMENTS,
+    seconds=JOB_SECONDS,
 )
 def _direct_ingestion(site: Site) -> Json:
     statuses = site.shared(ingested)
@@ -169,7 +142,8 @@ def _direct_ingestion(site: Site) -> Json:
     Source.MODEL,
     [],
     used_by="states of documents, reconciliation",
-    held_in="local_bedrock.operations.ingestion",
+    held_in=DOCUMENTS,
+    seconds=JOB_SECONDS,
 )
 def _statuses(site: Site) -> Json:
     """Those that it does not know."""
@@ -183,7 +157,7 @@ def _statuses(site: Site) -> Json:
     Source.GUESS,
     INVALID,
     used_by="reconciliation",
-    held_in="local_bedrock.operations.ingestion",
+    held_in=DOCUMENTS,
 )
 def _job_of_custom(site: Site) -> Json:
     return error_code(site.shared(managed).product.start_job)
@@ -194,7 +168,7 @@ def _job_of_custom(site: Site) -> Json:
     "The connector S3 takes no documents directly",
     Source.GUESS,
     INVALID,
-    held_in="local_bedrock.operations.ingestion",
+    held_in=DOCUMENTS,
 )
 def _direct_ingestion_of_s3(site: Site) -> Json:
     source, some = site.shared(managed).files, [fixtures.request_for(site, documents.CONNECTOR_KEY)]
@@ -202,23 +176,111 @@ def _direct_ingestion_of_s3(site: Site) -> Json:
 
 
 @ON.check(
-    "deletion_protection",
-    "A job that would delete more than 15 % of the documents deletes nothing",
+    "list_statuses",
+    "ListKnowledgeBaseDocuments gives documents of CUSTOM by their ids, with the statuses of the service model",
+    Source.MODEL,
+    {"unknown statuses": [], "documents": "all"},
+    used_by="reconciliation",
+    held_in=DOCUMENTS,
+    seconds=JOB_SECONDS,
+)
+def _list_statuses(site: Site) -> Json:
+    product, agent = site.shared(managed).product, site.client("bedrock-agent")
+    site.shared(ingested)
+    pages = agent.get_paginator("list_knowledge_base_documents").paginate(**product.ids)
+    listed = [detail for page in pages for detail in page["documentDetails"]]
+    ids = {detail["identifier"].get("custom", {}).get("id") for detail in listed}
+    uris = {fixtures.document_uri(site, key, CUSTOM) for key in (*documents.KEYS, documents.MANY_KEY)}
+    known = agent.meta.service_model.shape_for("DocumentStatus").enum
+    return {
+        "unknown statuses": sorted({detail["status"] for detail in listed} - set(known)),
+        "documents": "all" if uris <= ids else "others",
+    }
+
+
+@ON.check(
+    "patterns",
+    "Patterns of the connector S3 are regular expressions for the whole key",
+    Source.GUESS,
+    ["whole.md"],
+    held_in=SELECTION,
+    seconds=JOB_SECONDS,
+)
+def _patterns(site: Site) -> Json:
+    """The other documents match with a part of their keys."""
+    return _selected(site)
+
+
+def _selected(site: Site) -> Sequence[str]:
+    connector = fixtures.made(site, selected, managed)
+    connector.source.ended_job(connector.job)
+    return names(site, documents.SELECTED_WORD, documents.SELECTED_PREFIX, expected=["whole.md"])
+
+
+@ON.check(
+    "metadata_prefix",
+    "Below metadataFilesPrefix, a metadata file has the whole key of its document",
+    Source.GUESS,
+    [documents.WHOLE_KEY],
+    held_in=SELECTION,
+    seconds=JOB_SECONDS,
+)
+def _metadata_prefix(site: Site) -> Json:
+    _selected(site)
+    found = find(site, documents.SELECTED_WORD)
+    return [each["metadata"].get("place") for each in found if documents.uri_of(each).endswith("whole.md")]
+
+
+@ON.check(
+    "skipped",
+    "A job skips files that are too large or of an unsupported type, and does not fail",
     Source.DOCUMENTATION,
-    {"deleted": 0, "found": len(documents.PROTECTED_KEYS)},
+    {"status": "COMPLETE", "failed": 0, "skipped": len(documents.SKIPPED)},
+    held_in=JOBS,
+    seconds=JOB_SECONDS,
+)
+def _skipped(site: Site) -> Json:
+    connector = fixtures.made(site, selected, managed)
+    job = connector.source.ended_job(connector.job)
+    counts = job["statistics"]
+    return {
+        "status": job["status"],
+        "failed": counts["numberOfDocumentsFailed"],
+        "skipped": counts["numberOfDocumentsSkipped"],
+    }
+
+
+@ON.check(
+    "deletion_protection",
+    "A job that would delete more than 15 % of the documents deletes none, adds others, and is COMPLETE with a reason",
+    Source.GUESS,
+    {"status": "COMPLETE", "deleted": 0, "found": len(documents.PROTECTED_KEYS), "added": True, "reason": True},
     used_by="knowledge_base=existing, managed",
-    held_in="local_bedrock.ingestion.synchronisation",
+    held_in=JOBS,
     seconds=JOB_SECONDS,
 )
 def _deletion_protection(site: Site) -> Json:
-    base = site.shared(managed)
-    site.shared(ingested)
-    s3 = site.client("s3")
-    for key in documents.PROTECTED_KEYS[:3]:
-        s3.delete_object(Bucket=fixtures.bucket_name(site, CUSTOM), Key=key)
-    job = base.protected.ended_job(base.protected.start_job())
-    found = str([each["location"] for each in find(site, documents.PROTECTED_WORD)])
+    job = site.shared(changed).job
+    added = ADDED_KEY.removeprefix(documents.PROTECTED_PREFIX)
+    kept = [key.removeprefix(documents.PROTECTED_PREFIX) for key in documents.PROTECTED_KEYS]
+    expected = sorted([*kept, added])
+    found = names(site, documents.PROTECTED_WORD, documents.PROTECTED_PREFIX, expected=expected)
     return {
+        "status": job["status"],
         "deleted": job["statistics"]["numberOfDocumentsDeleted"],
-        "found": sum(key in found for key in documents.PROTECTED_KEYS),
+        "found": len(set(found) & set(kept)),
+        "added": added in found,
+        "reason": bool(job.get("failureReasons")),
     }
+
+
+@ON.check(
+    "second_job",
+    "A job during another one of the data source is a ConflictException",
+    Source.MODEL,
+    {"error": "ConflictException"},
+    held_in=DOCUMENTS,
+    seconds=JOB_SECONDS,
+)
+def _second_job(site: Site) -> Json:
+    return site.shared(changed).job_meanwhile

@@ -1,4 +1,4 @@
-"""Checks of searches in managed knowledge bases: results, filters, access control lists, contents and agents."""
+"""Checks of searches in managed knowledge bases: results, pages, filters and agents."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,9 +15,10 @@ from ragstack_common.settings.names import (
     SOURCE_URI_KEY,
 )
 from ragstack_local.certify import documents, fixtures
-from ragstack_local.certify.check import INVALID, Json, Source, Topic
+from ragstack_local.certify.check import INVALID, Json, NotTried, Source, Topic
 from ragstack_local.certify.services.filters import RETRIEVE, add_checks, clause
-from ragstack_local.certify.services.managed import ON, find, ingested, managed
+from ragstack_local.certify.services.managed import ON
+from ragstack_local.certify.services.managed_fixtures import find, ingested, managed, own_embedding
 from ragstack_local.certify.site import Site, error_code
 
 ON_FILTERS: Final = Topic(
@@ -27,15 +28,11 @@ ON_FILTERS: Final = Topic(
 CONFIGURATION: Final = "local_bedrock.operations.search_configuration"
 RESULTS: Final = "local_bedrock.operations.results"
 METADATA: Final = "local_bedrock.reading.metadata"
-CONTENT: Final = "local_bedrock.operations.document_content"
-ACCESS: Final = "local_bedrock.search.access"
 AGENT: Final = "local_bedrock.operations.agentic"
-
-FIRST: Final = f"{documents.ANIMAL_PREFIX}c.md"
 
 
 def _of_product(site: Site) -> Mapping[str, Json]:
-    uri = fixtures.document_uri(site, FIRST, CUSTOM)
+    uri = fixtures.document_uri(site, documents.FIRST_KEY, CUSTOM)
     return next(each for each in find(site, documents.ANIMAL_QUERY) if uri in str(each))
 
 
@@ -105,7 +102,7 @@ def _members(site: Site) -> Json:
     held_in=RESULTS,
 )
 def _place_of_custom(site: Site) -> Json:
-    found, uri = _of_product(site), fixtures.document_uri(site, FIRST, CUSTOM)
+    found, uri = _of_product(site), fixtures.document_uri(site, documents.FIRST_KEY, CUSTOM)
 
     def form(value: Json) -> str:
         return "the id" if value == uri else "another value"
@@ -121,9 +118,14 @@ def _place_of_custom(site: Site) -> Json:
 
 @ON.check(
     "place_of_s3",
-    "A document of the connector S3 has an https URL without the Region as location and as _source_uri",
+    "A document of S3 has an https URL without the Region as location and as _source_uri, and an id of the service",
     Source.THIRD_PARTY,
-    {"type": "S3", "location": "https without the Region", "_source_uri": "https without the Region"},
+    {
+        "documentId": "another value",
+        "type": "S3",
+        "location": "https without the Region",
+        "_source_uri": "https without the Region",
+    },
     held_in=RESULTS,
 )
 def _place_of_s3(site: Site) -> Json:
@@ -133,6 +135,7 @@ def _place_of_s3(site: Site) -> Json:
     forms = {with_region: "https with the Region", without: "https without the Region", uri: "the s3 URI"}
     location = found["location"]
     return {
+        "documentId": forms.get(found["documentId"], "another value"),
         "type": location["type"],
         "location": forms.get(location.get("s3Location", {}).get("uri"), "another value"),
         "_source_uri": forms.get(found["metadata"].get(MANAGED_SOURCE_URI_KEY), "another value"),
@@ -160,6 +163,18 @@ def _metadata_keys(site: Site) -> Json:
 )
 def _old_metadata_keys(site: Site) -> Json:
     return sorted(key for key in _of_product(site)["metadata"] if key.startswith(RESERVED_PREFIX))
+
+
+@ON.check(
+    "chunk_id",
+    "Results have no id of the chunk",
+    Source.GUESS,
+    [],
+    used_by="chunks of managed knowledge bases are told apart by their texts",
+    held_in=METADATA,
+)
+def _chunk_id(site: Site) -> Json:
+    return sorted(key for key in _of_product(site)["metadata"] if "chunk" in key)
 
 
 @ON.check(
@@ -206,113 +221,206 @@ def _no_reranking(site: Site) -> Json:
     return [error_code(partial(find, site, "crane", rerankingModelType=each)) for each in ("NONE", "MANAGED")]
 
 
-@ON.check(
-    "access_without_user",
-    "Without userContext, a source with access control lists shows nothing",
-    Source.DOCUMENTATION,
-    [],
-    held_in=ACCESS,
-)
-def _access_without_user(site: Site) -> Json:
-    return _listed(site)
+MAX_RESULTS: Final = 100
+"""Of a page. Source: bedrock-agent-runtime, shape ManagedSearchConfiguration."""
+
+PAGE: Final = 40
 
 
 @ON.check(
-    "access_of_user",
-    "With userContext, a source with access control lists shows what the user may see; DENY wins",
-    Source.DOCUMENTATION,
-    ["readable"],
-    held_in=ACCESS,
+    "next_token",
+    "A reranked search for a hundred results returns that many, and no nextToken",
+    Source.GUESS,
+    {"results": MAX_RESULTS, "nextToken": False},
+    used_by="long result sets",
+    held_in=CONFIGURATION,
 )
-def _access_of_user(site: Site) -> Json:
-    return _listed(site, documents.READER)
+def _next_token(site: Site) -> Json:
+    answer = _many(site)
+    return {"results": len(answer["retrievalResults"]), "nextToken": bool(answer.get("nextToken"))}
 
 
 @ON.check(
-    "access_of_others",
-    "Another user sees nothing of a source with access control lists",
-    Source.DOCUMENTATION,
-    [],
-    held_in=ACCESS,
+    "pages",
+    "Smaller pages lead to a hundred results, and to more without the reranker",
+    Source.GUESS,
+    {"MANAGED": MAX_RESULTS, "NONE": "more"},
+    used_by="long result sets",
+    held_in=CONFIGURATION,
 )
-def _access_of_others(site: Site) -> Json:
-    return _listed(site, "other@example.com")
+def _pages(site: Site) -> Json:
+    found: dict[str, Json] = {}
+    for kind in ("MANAGED", "NONE"):
+        number = 0
+        token: dict[str, str] = {}
+        while number <= MAX_RESULTS:
+            answer = _many(site, token, numberOfResults=PAGE, rerankingModelType=kind)
+            number += len(answer["retrievalResults"])
+            if not answer.get("nextToken"):
+                break
+            token = {"nextToken": answer["nextToken"]}
+        found[kind] = "more" if number > MAX_RESULTS else number
+    return found
 
 
-def _listed(site: Site, user: str | None = None) -> Sequence[str]:
-    found = str([each["location"] for each in find(site, documents.LISTED_WORD, user=user)])
-    keys = (documents.READABLE_KEY, documents.DENIED_KEY, documents.UNLISTED_KEY)
-    return [key.rpartition("/")[2].removesuffix(".md") for key in keys if key in found]
-
-
-@ON.check(
-    "access_check",
-    "CheckIngestedDocumentAcl says who may read a document",
-    Source.MODEL,
-    {"reader": True, "other": False},
-    held_in=CONTENT,
-)
-def _access_check(site: Site) -> Json:
-    client, base = site.client("bedrock-agent-runtime"), site.shared(managed)
-    (found,) = (
-        each
-        for each in find(site, documents.LISTED_WORD, user=documents.READER)
-        if documents.READABLE_KEY in str(each["location"])
-    )
-
-    def may(user: str) -> Json:
-        return client.check_ingested_document_acl(
-            knowledgeBaseId=base.id,
-            dataSourceId=base.listed.id,
-            documentId=found["documentId"],
-            userContext={"userId": user},
-        )["hasAccess"]
-
-    return {"reader": may(documents.READER), "other": may("other@example.com")}
-
-
-@ON.check(
-    "content",
-    "GetDocumentContent gives a URL of the file",
-    Source.MODEL,
-    {"members": ["documentContentLength", "mimeType", "presignedUrl"], "length": "that of the file"},
-    held_in=CONTENT,
-)
-def _content(site: Site) -> Json:
-    base, key = site.shared(managed), FIRST
+def _many(site: Site, token: Mapping[str, str] | None = None, **search: Json) -> Mapping[str, Json]:
+    """Return a page of the results for a query that more than a hundred chunks answer."""
     site.shared(ingested)
-    answer = site.client("bedrock-agent-runtime").get_document_content(
-        knowledgeBaseId=base.id,
-        dataSourceId=base.product.id,
-        documentId=fixtures.document_uri(site, key, CUSTOM),
-        outputFormat="RAW",
+    answer: Mapping[str, Json] = site.client("bedrock-agent-runtime").retrieve(
+        knowledgeBaseId=site.shared(managed).id,
+        retrievalQuery={"text": documents.LONG_QUERY},
+        retrievalConfiguration={"managedSearchConfiguration": {"numberOfResults": MAX_RESULTS, **search}},
+        **(token or {}),
     )
-    is_that = answer.get("documentContentLength") == len(documents.OBJECTS[key])
+    return answer
+
+
+@ON.check(
+    "reranker_drops",
+    "The reranker drops nothing, even if nothing answers the query",
+    Source.GUESS,
+    "as many results as without it",
+    used_by="long result sets",
+    held_in=CONFIGURATION,
+)
+def _reranker_drops(site: Site) -> Json:
+    reranked = len(find(site, documents.IRRELEVANT_QUERY))
+    all_ = len(find(site, documents.IRRELEVANT_QUERY, rerankingModelType="NONE"))
+    return "as many results as without it" if reranked == all_ else "fewer" if reranked < all_ else "more"
+
+
+@ON.check(
+    "same_text",
+    "A chunk has the same text in the results of every query",
+    Source.GUESS,
+    "the same",
+    used_by="chunks of managed knowledge bases are told apart by their texts",
+    held_in=RESULTS,
+)
+def _same_text(site: Site) -> Json:
+    uri = fixtures.document_uri(site, documents.FIRST_KEY, CUSTOM)
+    texts = [
+        sorted(each["content"]["text"] for each in find(site, query) if documents.uri_of(each) == uri)
+        for query in (documents.ANIMAL_QUERY, "cheetah")
+    ]
+    return "the same" if texts[0] and texts[0] == texts[1] else "another one"
+
+
+@ON.check(
+    "reranking_without_type",
+    "A rerankingConfiguration without rerankingModelType is accepted",
+    Source.THIRD_PARTY,
+    "accepted",
+    held_in=CONFIGURATION,
+)
+def _reranking_without_type(site: Site) -> Json:
+    model = f"arn:{site.partition}:bedrock:{site.region}::foundation-model/cohere.rerank-v3-5:0"
+    reranking = {
+        "type": "BEDROCK_RERANKING_MODEL",
+        "bedrockRerankingConfiguration": {"modelConfiguration": {"modelArn": model}},
+    }
+    search = partial(find, site, "crane", numberOfResults=5, rerankingConfiguration=reranking)
+    with_type = error_code(partial(search, rerankingModelType="CUSTOM"))
+    if with_type != "accepted":
+        raise NotTried(f"the model cannot be used here: {with_type['error']}")
+    return error_code(search)
+
+
+@ON.check(
+    "own_embedding",
+    "With an embedding model of your own, there is no managed reranker, and chunks of a fixed size are possible",
+    Source.DOCUMENTATION,
+    {"chunks": "accepted", "MANAGED": INVALID, "default": "as with NONE"},
+    held_in=CONFIGURATION,
+)
+def _own_embedding(site: Site) -> Json:
+    source = fixtures.made(site, own_embedding, managed)
+    client = site.client("bedrock-agent-runtime")
+
+    def search(**reranking: str) -> Json:
+        return client.retrieve(
+            knowledgeBaseId=source.knowledge_base_id,
+            retrievalQuery={"text": documents.PEOPLE_WORD},
+            retrievalConfiguration={"managedSearchConfiguration": reranking},
+        )["retrievalResults"]
+
+    without = [each["score"] for each in search(rerankingModelType="NONE")]
+    by_default = [each["score"] for each in search()]
     return {
-        "members": sorted(name for name in answer if name != "ResponseMetadata"),
-        "length": "that of the file" if is_that else "another one",
+        "chunks": "accepted",
+        "MANAGED": error_code(lambda: search(rerankingModelType="MANAGED")),
+        "default": "as with NONE" if by_default == without else "otherwise",
     }
 
 
 @ON.check(
     "agentic",
-    "AgenticRetrieveStream streams traces, and ends with the results",
+    "AgenticRetrieveStream streams traces, whose times are milliseconds, and ends with the results",
     Source.MODEL,
-    {"last": "result", "other": ["traceEvent"], "found": True},
+    {
+        "last": "result",
+        "other": ["traceEvent"],
+        "members": ["content", "metadata", "sourceRetriever"],
+        "times": "milliseconds",
+    },
     held_in=AGENT,
 )
 def _agentic(site: Site) -> Json:
+    events = _agentic_events(site)
+    kinds = [next(iter(event)) for event in events]
+    results = events[-1].get("result", {}).get("results", [])
+    times = [event["traceEvent"]["timestamp"] for event in events if "traceEvent" in event]
+    are_milliseconds = all(YEAR_2020 < each / 1000 < YEAR_2100 for each in times)
+    return {
+        "last": kinds[-1],
+        "other": sorted(set(kinds[:-1])),
+        "members": sorted({name for each in results for name in each}),
+        "times": "milliseconds" if are_milliseconds else "others",
+    }
+
+
+YEAR_2020: Final = 1_577_836_800
+YEAR_2100: Final = 4_102_444_800
+
+
+@ON.check(
+    "agentic_min_iterations",
+    "maxAgentIteration is at least 2",
+    Source.DOCUMENTATION,
+    INVALID,
+    held_in=AGENT,
+)
+def _agentic_min_iterations(site: Site) -> Json:
+    return error_code(lambda: _agentic_events(site, maxAgentIteration=1))
+
+
+@ON.check(
+    "agentic_results_101",
+    "maxNumberOfResults of a retriever is at most 100",
+    Source.GUESS,
+    INVALID,
+    held_in=AGENT,
+)
+def _agentic_results_101(site: Site) -> Json:
+    return error_code(lambda: _agentic_events(site, {"retrievalOverrides": {"maxNumberOfResults": 101}}))
+
+
+def _agentic_events(
+    site: Site, overrides: Mapping[str, Json] | None = None, **configuration: Json
+) -> Sequence[Mapping[str, Json]]:
     site.shared(ingested)
+    retriever = {"knowledgeBaseId": site.shared(managed).id, **(overrides or {})}
     answer = site.client("bedrock-agent-runtime").agentic_retrieve_stream(
         messages=[{"role": "user", "content": {"text": documents.ANIMAL_QUERY}}],
-        retrievers=[{"configuration": {"knowledgeBase": {"knowledgeBaseId": site.shared(managed).id}}}],
-        agenticRetrieveConfiguration={"foundationModelType": "MANAGED", "rerankingModelType": "MANAGED"},
+        retrievers=[{"configuration": {"knowledgeBase": retriever}}],
+        agenticRetrieveConfiguration={
+            "foundationModelType": "MANAGED",
+            "rerankingModelType": "MANAGED",
+            **configuration,
+        },
         generateResponse=False,
     )
-    events = list(answer["stream"])
-    names = [next(iter(event)) for event in events]
-    results = events[-1].get("result", {}).get("results", [])
-    return {"last": names[-1], "other": sorted(set(names[:-1])), "found": bool(results)}
+    return list(answer["stream"])
 
 
 def _filtered(filter_: Json, site: Site) -> Json:
@@ -342,12 +450,14 @@ add_checks(
     "",
 )
 def _old_key(site: Site) -> Json:
-    return _filtered(clause("equals", SOURCE_URI_KEY, fixtures.document_uri(site, FIRST, CUSTOM)), site)
+    return _filtered(clause("equals", SOURCE_URI_KEY, fixtures.document_uri(site, documents.FIRST_KEY, CUSTOM)), site)
 
 
 @ON_FILTERS.check("source_uri", "A filter on _source_uri finds the document", Source.GUESS, "c")
 def _source_uri(site: Site) -> Json:
-    return _filtered(clause("equals", MANAGED_SOURCE_URI_KEY, fixtures.document_uri(site, FIRST, CUSTOM)), site)
+    return _filtered(
+        clause("equals", MANAGED_SOURCE_URI_KEY, fixtures.document_uri(site, documents.FIRST_KEY, CUSTOM)), site
+    )
 
 
 @ON_FILTERS.check(
@@ -358,6 +468,19 @@ def _source_uri(site: Site) -> Json:
 )
 def _data_source_id(site: Site) -> Json:
     return _filtered(clause("equals", MANAGED_DATA_SOURCE_KEY, site.shared(managed).product.id), site)
+
+
+@ON_FILTERS.check(
+    "not_in_300",
+    "notIn takes 300 values of _source_uri",
+    Source.GUESS,
+    "answ",
+    used_by="documents that searches leave out (docs/SEARCH.md)",
+)
+def _not_in_300(site: Site) -> Json:
+    others = [f"{documents.ANIMAL_PREFIX}none{number}.md" for number in range(299)]
+    uris = [fixtures.document_uri(site, key, CUSTOM) for key in (*others, documents.FIRST_KEY)]
+    return _filtered(clause("notIn", MANAGED_SOURCE_URI_KEY, uris), site)
 
 
 CHECKS: Final = (*ON.checks, *ON_FILTERS.checks)

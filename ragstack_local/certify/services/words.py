@@ -1,7 +1,7 @@
 """Checks of the text search of S3 Vectors."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from ragstack_local.certify.check import INVALID, Json, NotTried, Source, Topic
 from ragstack_local.certify.fixtures import create_index, wait_for_words
@@ -219,24 +219,46 @@ def _update(site: Site) -> Json:
     return {"last": seen[-1], "found": [each["key"] for each in found]}
 
 
+BUILT_AT_ONCE: Final = "the local Bedrock builds a text search at once, unless it is started with --indexing-seconds"
+
+
 @ON.check(
     "building",
     "Searching a text search configuration that is still BUILDING is a ValidationException",
     Source.GUESS,
     INVALID,
-    aws_only="the local Bedrock builds a text search at once, unless it is started with --indexing-seconds",
+    aws_only=BUILT_AT_ONCE,
     held_in="local_bedrock.operations.vectors",
 )
 def _building(site: Site) -> Json:
+    words = [{"metadataKey": "text", "text": "anchor"}]
+    return _while_building(site, lambda client, index: client.query_vectors(**index, topK=5, queryTexts=words))
+
+
+@ON.check(
+    "update_building",
+    "An update of the text searches of an index is a ConflictException while one is BUILDING",
+    Source.GUESS,
+    {"error": "ConflictException"},
+    used_by="output TextSearch",
+    aws_only=BUILT_AT_ONCE,
+    held_in=BUCKETS,
+)
+def _update_building(site: Site) -> Json:
+    more = {"textSearchConfigurations": [{"metadataKey": "label"}]}
+    return _while_building(site, lambda client, index: client.update_metadata_configuration(**index, add=more))
+
+
+def _while_building(site: Site, call: Callable[[Any, Mapping[str, str]], object]) -> Json:
+    """Call S3 Vectors at once after a text search was added to an index with two thousand vectors."""
     index, client = create_index(site, site.unused("building"), 2), site.client("s3vectors")
     some = [vector(str(number), 1, number, text=f"anchor {number}") for number in range(500)]
     for start in range(4):
         client.put_vectors(**index, vectors=[{**each, "key": f"{start}-{each['key']}"} for each in some])
     client.update_metadata_configuration(**index, add={"textSearchConfigurations": [{"metadataKey": "text"}]})
-    words = [{"metadataKey": "text", "text": "anchor"}]
-    answer = error_code(lambda: client.query_vectors(**index, topK=5, queryTexts=words))
+    answer = error_code(lambda: call(client, index))
     if answer == "accepted":
-        raise NotTried("the text search was ACTIVE before the first query")
+        raise NotTried("the text search was ACTIVE before the call")
     return answer
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ragstack_local.certify import fixtures
 from ragstack_local.certify.journal import Journal
-from ragstack_local.certify.services import managed
+from ragstack_local.certify.services import managed_fixtures
 from ragstack_local.certify.site import Place, Site
 from tests.ragstack_local.certify.faults import Facts
 
@@ -37,6 +37,6 @@ def site(place: Place, facts: Facts, tmp_path_factory: pytest.TempPathFactory) -
     journal = Journal.begin(tmp_path_factory.mktemp("journals"), "facts", place.fields)
     made = Site(session, place, "facts", journal, clock=facts.clock)
     made.shared(fixtures.ingested)
-    made.shared(managed.ingested)
+    made.shared(managed_fixtures.ingested)
     yield made
     journal.end()

@@ -14,7 +14,7 @@ from typing import Any
 from ragstack_local.account import quotas
 from ragstack_local.certify import documents, fixtures
 from ragstack_local.certify.check import INVALID, Check
-from ragstack_local.certify.services import account, managed
+from ragstack_local.certify.services import account, managed_fixtures
 from ragstack_local.certify.site import Site
 
 Params = dict[str, Any]
@@ -143,7 +143,7 @@ NOTHING_FOUND = Fault(
 ACCEPTS = Fault(
     accepts=(
         *("PutVectors", "QueryVectors", "GetIndex", "Retrieve", "RetrieveAndGenerate", "CreateDataSource"),
-        *("IngestKnowledgeBaseDocuments", "StartIngestionJob", "InvokeModel"),
+        *("IngestKnowledgeBaseDocuments", "StartIngestionJob", "InvokeModel", "AgenticRetrieveStream"),
         "PutVectorBucketDefaultIndexMode",
     )
 )
@@ -195,6 +195,27 @@ def _late() -> Callable[[Parsed], object]:
             parsed["retrievalResults"] = []
 
     return change
+
+
+def _first_answer(change: Callable[[Parsed], object]) -> Callable[[Parsed], object]:
+    """Change the first answer alone."""
+    numbers = itertools.count()
+    return lambda parsed: None if next(numbers) else change(parsed)
+
+
+def _job(status: str, **more: Any) -> Fault:
+    """Jobs end with another status."""
+
+    def change(parsed: Parsed) -> None:
+        if parsed["ingestionJob"]["status"] in ("COMPLETE", "FAILED"):
+            parsed["ingestionJob"]["status"] = status
+
+    return response("GetIngestionJob", change, **more)
+
+
+def _parsed_parameters(parsed: Parsed) -> None:
+    connector = parsed["dataSource"]["dataSourceConfiguration"]["managedKnowledgeBaseConnectorConfiguration"]
+    connector["connectorParameters"] = json.loads(connector["connectorParameters"])
 
 
 def _base_status(status: str) -> Fault:
@@ -388,7 +409,7 @@ FAULTS: Mapping[str, Fault] = {
     "managed.creation": response(
         "GetKnowledgeBase", lambda parsed: parsed["knowledgeBase"].update(storageConfiguration={})
     ),
-    "managed.direct_ingestion": _statuses("PARTIALLY_INDEXED", managed.ingested),
+    "managed.direct_ingestion": _statuses("PARTIALLY_INDEXED", managed_fixtures.ingested),
     "managed.default_results": response(
         "Retrieve", lambda parsed: parsed.update(retrievalResults=parsed["retrievalResults"][:3])
     ),
@@ -406,13 +427,61 @@ FAULTS: Mapping[str, Fault] = {
     "managed.access_of_others": _shown_to_all(),
     "managed.access_check": response("CheckIngestedDocumentAcl", lambda parsed: parsed.update(hasAccess=True)),
     "managed.content": response("GetDocumentContent", lambda parsed: parsed.update(documentContentLength=1)),
-    "managed.agentic": response("AgenticRetrieveStream", lambda parsed: parsed.update(stream=[{"responseEvent": {}}])),
-    "managed.deletion_protection": response(
-        "GetIngestionJob", lambda parsed: parsed["ingestionJob"]["statistics"].update(numberOfDocumentsDeleted=3)
+    "managed.own_embedding": ACCEPTS,
+    "managed.chunk_id": _metadata(lambda metadata: metadata.update(_chunk_id="1")),
+    "managed.user_case": _shown_to_all(),
+    "managed.next_token": response("Retrieve", lambda parsed: parsed.update(nextToken="more")),
+    "managed.pages": response("Retrieve", lambda parsed: parsed.pop("nextToken", None)),
+    "managed.reranker_drops": response("Retrieve", _first_answer(lambda parsed: parsed["retrievalResults"].pop())),
+    "managed.same_text": response(
+        "Retrieve",
+        _first_answer(lambda parsed: [each["content"].update(text="x") for each in parsed["retrievalResults"]]),
     ),
+    "managed.reranking_without_type": Fault(
+        request={
+            "Retrieve": lambda params: (
+                None
+                if "rerankingModelType" in params["retrievalConfiguration"]["managedSearchConfiguration"]
+                else {**params, "retrievalQuery": {"text": " "}}
+            )
+        }
+    ),
+    "managed.acl_prefixes": _shown_too(f"{documents.SHARED_PREFIX}denied.md"),
+    "managed.acl_unreadable": _job(status="COMPLETE"),
+    "managed.acl_lost": _shown_too(documents.LOST_KEY),
+    "managed.inline_lists": _shown_too(f"{documents.PEOPLE_PREFIX}unlisted"),
+    "managed.access_check_open": response(
+        "GetIngestedDocumentAcl", lambda parsed: parsed["documentAcl"].update(allowList={})
+    ),
+    "managed.acl_types": response(
+        "GetIngestedDocumentAcl",
+        lambda parsed: parsed["documentAcl"]["allowList"]["conditions"][0]["users"][0].update(type="KNOWLEDGE_BASE"),
+    ),
+    "managed.content_changed": Fault(
+        request={"PutObject": lambda params: {**params, "Body": documents.OBJECTS[documents.ASCII_KEY]}}
+    ),
+    "managed.content_extracted": Fault(
+        request={"GetDocumentContent": lambda params: {**params, "outputFormat": "RAW"}}
+    ),
+    "managed.content_denied": Fault(codes={"GetDocumentContent": "ResourceNotFoundException"}),
+    "managed.agentic": response("AgenticRetrieveStream", lambda parsed: parsed.update(stream=[{"responseEvent": {}}])),
+    "managed.deletion_protection": _job(status="FAILED", remakes=(managed_fixtures.changed,)),
+    "managed.second_job": Fault(
+        codes={"StartIngestionJob": "ValidationException"}, remakes=(managed_fixtures.changed,)
+    ),
+    "managed.connector_parameters": response("GetDataSource", _parsed_parameters),
+    "managed.invalid_connector": response(
+        "GetDataSource", lambda parsed: parsed["dataSource"].update(status="AVAILABLE")
+    ),
+    "managed.list_statuses": response(
+        "ListKnowledgeBaseDocuments", lambda parsed: parsed["documentDetails"][0].update(status="TEXT_INDEXED")
+    ),
+    "managed.patterns": _shown_too(f"{documents.SELECTED_PREFIX}inner.md"),
+    "managed.metadata_prefix": _metadata(lambda metadata: metadata.pop("place", None)),
+    "managed.skipped": _job(status="FAILED"),
     # The rest of ingestion
     "ingestion.statuses": _text_indexed_first(fixtures.ingested),
-    "managed.statuses": _text_indexed_first(managed.ingested),
+    "managed.statuses": _text_indexed_first(managed_fixtures.ingested),
     "ingestion.second_job": Fault(codes={"StartIngestionJob": "ValidationException"}),
     "ingestion.before_first_job": Fault(),
     # The account and its models
@@ -436,6 +505,7 @@ FAULTS: Mapping[str, Fault] = {
     "limits.get_documents": Fault(),
     "limits.ingest_documents": Fault(refuses={"IngestKnowledgeBaseDocuments": "ConflictException"}),
     "words.building": Fault(instead={"QueryVectors": error("ConflictException")}),
+    "words.update_building": Fault(instead={"UpdateMetadataConfiguration": error("ValidationException")}),
 }
 """What the checks must notice; :func:`fault_of` knows those of tables of filters and of refusals."""
 
@@ -458,6 +528,7 @@ def on_aws(check: Check) -> Fault:
 
 ON_AWS: Mapping[str, Fault] = {
     "words.building": Fault(instead={"QueryVectors": error("ValidationException")}),
+    "words.update_building": Fault(instead={"UpdateMetadataConfiguration": error("ConflictException")}),
     "ingestion.before_first_job": Fault(instead={"IngestKnowledgeBaseDocuments": error("ValidationException")}),
     "account.quota_names": _quotas(*QUOTA_NAMES),
     "account.model_quota_names": _quotas(*QUOTA_NAMES),

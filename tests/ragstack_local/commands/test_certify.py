@@ -144,7 +144,7 @@ def test_a_run_on_aws_says_what_it_creates_and_asks(account: None, monkeypatch: 
     done = certify("--aws", "--only", "vectors.*")
 
     assert done.exit_code == WRONG_USAGE  # there is no terminal to ask on
-    assert "a vector bucket with ten indexes" in done.output
+    assert "a vector bucket with eleven indexes" in done.output
     assert "stacks" not in done.output
     assert "at most $0.62" in done.output
     assert "at most 45 minutes" in done.output
