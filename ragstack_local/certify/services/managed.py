@@ -31,7 +31,7 @@ DOCUMENTS: Final = "local_bedrock.operations.ingestion"
 
 @ON.check(
     "creation",
-    "A managed knowledge base is created without a storage, and its connectors one after the other",
+    "A managed knowledge base is created without storageConfiguration, and its data sources one after the other",
     Source.DOCUMENTATION,
     {"type": "MANAGED", "status": "ACTIVE", "storage": False},
     used_by="knowledge_base=managed",
@@ -44,7 +44,12 @@ def _creation(site: Site) -> Json:
     return {"type": kind, "status": found["status"], "storage": "storageConfiguration" in found}
 
 
-@ON.check("s3_source", "A data source of type S3 is refused: it takes connectors", Source.DOCUMENTATION, INVALID)
+@ON.check(
+    "s3_source",
+    "A managed knowledge base refuses a data source of type S3, because it takes only connectors",
+    Source.DOCUMENTATION,
+    INVALID,
+)
 def _s3_source(site: Site) -> Json:
     client, id_ = site.client("bedrock-agent"), site.shared(managed).id
     given = fixtures.s3_configuration(site, fixtures.bucket_name(site, CUSTOM))
@@ -53,7 +58,7 @@ def _s3_source(site: Site) -> Json:
     )
 
 
-@ON.check("chunking", "Semantic chunking is refused", Source.DOCUMENTATION, INVALID)
+@ON.check("chunking", "A managed knowledge base refuses semantic chunking", Source.DOCUMENTATION, INVALID)
 def _chunking(site: Site) -> Json:
     semantic = {"maxTokens": 300, "bufferSize": 0, "breakpointPercentileThreshold": 95}
     return _source_with(site, {"chunkingStrategy": "SEMANTIC", "semanticChunkingConfiguration": semantic})
@@ -73,7 +78,7 @@ def _source_with(site: Site, chunking: Json) -> Json:
 
 @ON.check(
     "chunking_fixed",
-    "With the managed embedding, chunks of a fixed size are refused",
+    "A managed knowledge base with the managed embedding refuses FIXED_SIZE chunking",
     Source.THIRD_PARTY,
     INVALID,
 )
@@ -84,7 +89,7 @@ def _chunking_fixed(site: Site) -> Json:
 
 @ON.check(
     "connector_parameters",
-    "GetDataSource gives the parameters of a connector as JSON text, with the defaults",
+    "GetDataSource returns connectorParameters as JSON text, with defaults filled in",
     Source.THIRD_PARTY,
     {"form": "text", "type": "S3", "aclEnabled": False, "maxFileSizeInMegaBytes": "500"},
     used_by="`ragstack doctor --aws`",
@@ -104,7 +109,7 @@ def _connector_parameters(site: Site) -> Json:
 
 @ON.check(
     "invalid_connector",
-    "A connector S3 without its bucket is created, and then FAILED with reasons",
+    "A data source with the S3 connector and no bucket is created, and becomes FAILED with failureReasons",
     Source.THIRD_PARTY,
     {"status": "FAILED", "reasons": True},
 )
@@ -124,7 +129,7 @@ def _invalid_connector(site: Site) -> Json:
 
 @ON.check(
     "direct_ingestion",
-    "The connector CUSTOM takes the product's documents: in S3, with their URIs as ids and with sidecars",
+    "The CUSTOM connector takes documents in S3 directly, with their URIs as ids, and with sidecars",
     Source.DOCUMENTATION,
     ["INDEXED"],
     used_by="knowledge_base=managed",
@@ -153,7 +158,7 @@ def _statuses(site: Site) -> Json:
 
 @ON.check(
     "job_of_custom",
-    "The connector CUSTOM has no ingestion jobs",
+    "The CUSTOM connector has no ingestion jobs",
     Source.GUESS,
     INVALID,
     used_by="reconciliation",
@@ -165,7 +170,7 @@ def _job_of_custom(site: Site) -> Json:
 
 @ON.check(
     "direct_ingestion_of_s3",
-    "The connector S3 takes no documents directly",
+    "The S3 connector refuses direct ingestion",
     Source.GUESS,
     INVALID,
     held_in=DOCUMENTS,
@@ -177,7 +182,7 @@ def _direct_ingestion_of_s3(site: Site) -> Json:
 
 @ON.check(
     "list_statuses",
-    "ListKnowledgeBaseDocuments gives documents of CUSTOM by their ids, with the statuses of the service model",
+    "ListKnowledgeBaseDocuments lists documents of the CUSTOM connector by id, with statuses of the service model",
     Source.MODEL,
     {"unknown statuses": [], "documents": "all"},
     used_by="reconciliation",
@@ -200,7 +205,7 @@ def _list_statuses(site: Site) -> Json:
 
 @ON.check(
     "patterns",
-    "Patterns of the connector S3 are regular expressions for the whole key",
+    "The S3 connector's patterns are regular expressions that must match the whole key",
     Source.GUESS,
     ["whole.md"],
     held_in=SELECTION,
@@ -219,7 +224,7 @@ def _selected(site: Site) -> Sequence[str]:
 
 @ON.check(
     "metadata_prefix",
-    "Below metadataFilesPrefix, a metadata file has the whole key of its document",
+    "Below metadataFilesPrefix, a metadata file is named by the whole key of its document",
     Source.GUESS,
     [documents.WHOLE_KEY],
     held_in=SELECTION,
@@ -233,7 +238,7 @@ def _metadata_prefix(site: Site) -> Json:
 
 @ON.check(
     "skipped",
-    "A job skips files that are too large or of an unsupported type, and does not fail",
+    "A job of the S3 connector skips files that are too large or of an unsupported type, and does not fail",
     Source.DOCUMENTATION,
     {"status": "COMPLETE", "failed": 0, "skipped": len(documents.SKIPPED)},
     held_in=JOBS,
@@ -252,7 +257,7 @@ def _skipped(site: Site) -> Json:
 
 @ON.check(
     "deletion_protection",
-    "A job that would delete more than 15 % of the documents deletes none, adds others, and is COMPLETE with a reason",
+    "A job that would delete over 15 % of the documents deletes none, adds new ones, and is COMPLETE with a reason",
     Source.GUESS,
     {"status": "COMPLETE", "deleted": 0, "found": len(documents.PROTECTED_KEYS), "added": True, "reason": True},
     used_by="knowledge_base=existing, managed",
@@ -276,7 +281,7 @@ def _deletion_protection(site: Site) -> Json:
 
 @ON.check(
     "second_job",
-    "A job during another one of the data source is a ConflictException",
+    "Starting a job of the S3 connector while another one runs is a ConflictException",
     Source.MODEL,
     {"error": "ConflictException"},
     held_in=DOCUMENTS,

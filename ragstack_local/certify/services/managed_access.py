@@ -35,7 +35,7 @@ DOWNLOAD_SECONDS: Final = 60.0
 
 @ON.check(
     "access_without_user",
-    "Without userContext, a source with access control lists shows nothing",
+    "A search without userContext returns nothing from a data source with access control lists",
     Source.DOCUMENTATION,
     [],
     held_in=ACCESS,
@@ -46,7 +46,7 @@ def _access_without_user(site: Site) -> Json:
 
 @ON.check(
     "access_of_user",
-    "With userContext, a source with access control lists shows what the user may see; DENY wins",
+    "A search with userContext returns only documents that the user may read, and DENY wins over ALLOW",
     Source.DOCUMENTATION,
     ["readable"],
     held_in=ACCESS,
@@ -57,7 +57,7 @@ def _access_of_user(site: Site) -> Json:
 
 @ON.check(
     "access_of_others",
-    "Another user sees nothing of a source with access control lists",
+    "A search with the userContext of an unlisted user returns nothing from a data source with access control lists",
     Source.DOCUMENTATION,
     [],
     held_in=ACCESS,
@@ -66,7 +66,13 @@ def _access_of_others(site: Site) -> Json:
     return _listed(site, documents.OTHER)
 
 
-@ON.check("user_case", "Ids of users are compared exactly, with their case", Source.GUESS, [], held_in=ACCESS)
+@ON.check(
+    "user_case",
+    "User ids in access control lists are compared exactly, including case",
+    Source.GUESS,
+    [],
+    held_in=ACCESS,
+)
 def _user_case(site: Site) -> Json:
     return _listed(site, documents.READER.upper())
 
@@ -79,7 +85,7 @@ def _listed(site: Site, user: str | None = None) -> Sequence[str]:
 
 @ON.check(
     "acl_prefixes",
-    "The entries of all prefixes that match a document count, and DENY wins",
+    "All entries whose prefix matches a document apply to it, and DENY wins over ALLOW",
     Source.GUESS,
     {"reader": ["both.md", "open.md"], "other": ["both.md"]},
     held_in=LISTS,
@@ -97,7 +103,7 @@ def _acl_prefixes(site: Site) -> Json:
 
 @ON.check(
     "acl_unreadable",
-    "A job whose file of access control lists cannot be read fails",
+    "A job fails if its global access control file cannot be read",
     Source.GUESS,
     "FAILED",
     held_in="local_bedrock.ingestion.synchronisation",
@@ -110,7 +116,7 @@ def _acl_unreadable(site: Site) -> Json:
 
 @ON.check(
     "acl_lost",
-    "A document is no longer shown when a job cannot read its access control list any more",
+    "A document is no longer found once a job cannot read its access control list",
     Source.GUESS,
     {"before": True, "after": False},
     held_in="local_bedrock.ingestion.preparation",
@@ -141,7 +147,7 @@ def _with_list(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @ON.check(
     "inline_lists",
-    "A document of CUSTOM with a list in the request is shown to its users, and one without a list to nobody",
+    "With access control, the CUSTOM connector shows a document to the users listed in its request, or to nobody",
     Source.GUESS,
     {"reader": ["listed"], "other": [], "nobody": []},
     held_in=LISTS,
@@ -159,7 +165,7 @@ def _inline_lists(site: Site) -> Json:
 
 @ON.check(
     "inline_list_without_acl",
-    "A list in the request is refused for a source without access control",
+    "Direct ingestion with an access control list is refused by a data source without access control",
     Source.GUESS,
     INVALID,
     held_in="local_bedrock.operations.ingestion",
@@ -171,7 +177,7 @@ def _inline_list_without_acl(site: Site) -> Json:
 
 @ON.check(
     "access_check",
-    "CheckIngestedDocumentAcl says who may read a document",
+    "CheckIngestedDocumentAcl reports whether a user may read a document",
     Source.MODEL,
     {"reader": True, "other": False},
 )
@@ -182,7 +188,7 @@ def _access_check(site: Site) -> Json:
 
 @ON.check(
     "access_check_open",
-    "A document without a list is open to every user, is found by them, and its list is empty",
+    "Without access control, every user may read and find a document, and its access control list is empty",
     Source.GUESS,
     {"other": True, "found": documents.EVERY_ANIMAL, "list": {}},
 )
@@ -197,7 +203,7 @@ def _access_check_open(site: Site) -> Json:
 
 @ON.check(
     "acl_types",
-    "GetIngestedDocumentAcl gives the users of a list, of type DATA_SOURCE, in one condition",
+    "GetIngestedDocumentAcl returns the users of a list in one condition, with the type DATA_SOURCE",
     Source.GUESS,
     {"allow": [[["the reader", "DATA_SOURCE"]]], "deny": []},
 )
@@ -235,7 +241,7 @@ def _may(site: Site, ids: Mapping[str, str], user: str) -> Json:
 
 @ON.check(
     "content",
-    "GetDocumentContent gives a URL of the file",
+    "GetDocumentContent returns a URL of the file",
     Source.MODEL,
     {"members": ["documentContentLength", "mimeType", "presignedUrl"], "length": "that of the file"},
 )
@@ -250,7 +256,7 @@ def _content(site: Site) -> Json:
 
 @ON.check(
     "content_changed",
-    "There is no content of an object that has changed since it was ingested",
+    "The content of an object that has changed since its ingestion is not available",
     Source.GUESS,
     {"error": "ResourceNotFoundException"},
 )
@@ -267,7 +273,7 @@ def _content_changed(site: Site) -> Json:
 
 @ON.check(
     "content_extracted",
-    "The format EXTRACTED is JSON with the text of the document as its only member",
+    "The output format EXTRACTED of GetDocumentContent is JSON with the document's text as its only member",
     Source.GUESS,
     {"mimeType": "application/json", "members": ["text"], "text": True},
 )
@@ -283,7 +289,7 @@ def _content_extracted(site: Site) -> Json:
 
 @ON.check(
     "content_denied",
-    "The content of a document is refused to users who may not see it",
+    "GetDocumentContent refuses users who may not read the document",
     Source.MODEL,
     {"error": "AccessDeniedException"},
 )

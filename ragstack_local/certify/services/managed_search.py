@@ -42,7 +42,13 @@ def _of_connector(site: Site) -> Mapping[str, Json]:
     )
 
 
-@ON.check("vector_search", "vectorSearchConfiguration is refused", Source.GUESS, INVALID, held_in=CONFIGURATION)
+@ON.check(
+    "vector_search",
+    "Retrieve on a managed knowledge base refuses vectorSearchConfiguration",
+    Source.GUESS,
+    INVALID,
+    held_in=CONFIGURATION,
+)
 def _vector_search(site: Site) -> Json:
     client, id_ = site.client("bedrock-agent-runtime"), site.shared(managed).id
     return error_code(
@@ -56,7 +62,7 @@ def _vector_search(site: Site) -> Json:
 
 @ON.check(
     "retrieve_and_generate",
-    "RetrieveAndGenerate is refused",
+    "RetrieveAndGenerate refuses a managed knowledge base",
     Source.DOCUMENTATION,
     INVALID,
     held_in="local_bedrock.operations.generate",
@@ -71,7 +77,13 @@ def _retrieve_and_generate(site: Site) -> Json:
     )
 
 
-@ON.check("default_results", "Without numberOfResults there are at most five", Source.MODEL, 5, held_in=CONFIGURATION)
+@ON.check(
+    "default_results",
+    "Retrieve on a managed knowledge base returns at most five results by default",
+    Source.MODEL,
+    5,
+    held_in=CONFIGURATION,
+)
 def _default_results(site: Site) -> Json:
     site.shared(ingested)
     client, id_ = site.client("bedrock-agent-runtime"), site.shared(managed).id
@@ -85,7 +97,7 @@ def _results_101(site: Site) -> Json:
 
 @ON.check(
     "members",
-    "A result has content, documentId, location, metadata and score",
+    "A result of a managed search has content, documentId, location, metadata and score",
     Source.MODEL,
     ["content", "documentId", "location", "metadata", "score"],
     held_in=RESULTS,
@@ -96,7 +108,7 @@ def _members(site: Site) -> Json:
 
 @ON.check(
     "place_of_custom",
-    "A document of CUSTOM has its id as documentId, as location, and as _source_uri",
+    "Results of the CUSTOM connector have the document's id as documentId, location and _source_uri",
     Source.GUESS,
     {"documentId": "the id", "type": "CUSTOM", "location": "the id", "_source_uri": "the id"},
     held_in=RESULTS,
@@ -118,7 +130,7 @@ def _place_of_custom(site: Site) -> Json:
 
 @ON.check(
     "place_of_s3",
-    "A document of S3 has an https URL without the Region as location and as _source_uri, and an id of the service",
+    "Results of the S3 connector have an https URL without Region as location and _source_uri, and another documentId",
     Source.THIRD_PARTY,
     {
         "documentId": "another value",
@@ -144,7 +156,7 @@ def _place_of_s3(site: Site) -> Json:
 
 @ON.check(
     "metadata_keys",
-    "Metadata have _source_uri, _data_source_id and _language_code, and the attributes at the top level",
+    "The metadata of managed results has _source_uri, _data_source_id, _language_code and the document's attributes",
     Source.THIRD_PARTY,
     ["_data_source_id", "_language_code", "_source_uri", "habitats", "legs", "name", "wild"],
     held_in=METADATA,
@@ -156,7 +168,7 @@ def _metadata_keys(site: Site) -> Json:
 
 @ON.check(
     "old_metadata_keys",
-    "Metadata have no key that begins with x-amz-bedrock-kb",
+    "The metadata of managed results has no keys that begin with x-amz-bedrock-kb",
     Source.THIRD_PARTY,
     [],
     held_in=METADATA,
@@ -167,7 +179,7 @@ def _old_metadata_keys(site: Site) -> Json:
 
 @ON.check(
     "chunk_id",
-    "Results have no id of the chunk",
+    "Managed results have no chunk id",
     Source.GUESS,
     [],
     used_by="chunks of managed knowledge bases are told apart by their texts",
@@ -204,7 +216,13 @@ def _utf8_text(site: Site) -> Json:
     return "read" if any(documents.UTF8_WORD in each["content"].get("text", "") for each in found) else "not read"
 
 
-@ON.check("scores", "Scores are from 0 to 1", Source.THIRD_PARTY, "0 to 1", held_in="local_bedrock.search.reranking")
+@ON.check(
+    "scores",
+    "Scores of managed searches are between 0 and 1",
+    Source.THIRD_PARTY,
+    "0 to 1",
+    held_in="local_bedrock.search.reranking",
+)
 def _scores(site: Site) -> Json:
     scores = [each["score"] for each in find(site, documents.ANIMAL_QUERY)]
     return "0 to 1" if scores and all(0 <= score <= 1 for score in scores) else "others"
@@ -212,7 +230,7 @@ def _scores(site: Site) -> Json:
 
 @ON.check(
     "no_reranking",
-    "rerankingModelType NONE is accepted, and MANAGED is the default",
+    "Managed searches accept the rerankingModelType NONE and MANAGED",
     Source.MODEL,
     ["accepted", "accepted"],
     held_in=CONFIGURATION,
@@ -229,7 +247,7 @@ PAGE: Final = 40
 
 @ON.check(
     "next_token",
-    "A reranked search for a hundred results returns that many, and no nextToken",
+    "A reranked managed search for 100 results returns 100, and no nextToken",
     Source.GUESS,
     {"results": MAX_RESULTS, "nextToken": False},
     used_by="long result sets",
@@ -242,7 +260,7 @@ def _next_token(site: Site) -> Json:
 
 @ON.check(
     "pages",
-    "Smaller pages lead to a hundred results, and to more without the reranker",
+    "Pages of a reranked managed search end after 100 results, and continue beyond without the reranker",
     Source.GUESS,
     {"MANAGED": MAX_RESULTS, "NONE": "more"},
     used_by="long result sets",
@@ -277,7 +295,7 @@ def _many(site: Site, token: Mapping[str, str] | None = None, **search: Json) ->
 
 @ON.check(
     "reranker_drops",
-    "The reranker drops nothing, even if nothing answers the query",
+    "The managed reranker drops no results, even if none answers the query",
     Source.GUESS,
     "as many results as without it",
     used_by="long result sets",
@@ -291,7 +309,7 @@ def _reranker_drops(site: Site) -> Json:
 
 @ON.check(
     "same_text",
-    "A chunk has the same text in the results of every query",
+    "In managed searches, a chunk has the same text in the results of every query",
     Source.GUESS,
     "the same",
     used_by="chunks of managed knowledge bases are told apart by their texts",
@@ -328,7 +346,7 @@ def _reranking_without_type(site: Site) -> Json:
 
 @ON.check(
     "own_embedding",
-    "With an embedding model of your own, there is no managed reranker, and chunks of a fixed size are possible",
+    "A managed knowledge base with its own embedding model has no managed reranker, and takes FIXED_SIZE chunking",
     Source.DOCUMENTATION,
     {"chunks": "accepted", "MANAGED": INVALID, "default": "as with NONE"},
     held_in=CONFIGURATION,
@@ -355,7 +373,7 @@ def _own_embedding(site: Site) -> Json:
 
 @ON.check(
     "agentic",
-    "AgenticRetrieveStream streams traces, whose times are milliseconds, and ends with the results",
+    "AgenticRetrieveStream streams trace events with times in milliseconds, and ends with the result",
     Source.MODEL,
     {
         "last": "result",
@@ -385,7 +403,7 @@ YEAR_2100: Final = 4_102_444_800
 
 @ON.check(
     "agentic_min_iterations",
-    "maxAgentIteration is at least 2",
+    "maxAgentIteration of AgenticRetrieveStream must be at least 2",
     Source.DOCUMENTATION,
     INVALID,
     held_in=AGENT,
@@ -396,7 +414,7 @@ def _agentic_min_iterations(site: Site) -> Json:
 
 @ON.check(
     "agentic_results_101",
-    "maxNumberOfResults of a retriever is at most 100",
+    "maxNumberOfResults of a retriever of AgenticRetrieveStream is at most 100",
     Source.GUESS,
     INVALID,
     held_in=AGENT,
@@ -445,7 +463,7 @@ add_checks(
 
 @ON_FILTERS.check(
     "old_key",
-    "A filter on x-amz-bedrock-kb-source-uri matches nothing",
+    "In managed searches, a filter on x-amz-bedrock-kb-source-uri matches nothing",
     Source.THIRD_PARTY,
     "",
 )
@@ -453,7 +471,7 @@ def _old_key(site: Site) -> Json:
     return _filtered(clause("equals", SOURCE_URI_KEY, fixtures.document_uri(site, documents.FIRST_KEY, CUSTOM)), site)
 
 
-@ON_FILTERS.check("source_uri", "A filter on _source_uri finds the document", Source.GUESS, "c")
+@ON_FILTERS.check("source_uri", "In managed searches, a filter on _source_uri finds the document", Source.GUESS, "c")
 def _source_uri(site: Site) -> Json:
     return _filtered(
         clause("equals", MANAGED_SOURCE_URI_KEY, fixtures.document_uri(site, documents.FIRST_KEY, CUSTOM)), site
@@ -462,7 +480,7 @@ def _source_uri(site: Site) -> Json:
 
 @ON_FILTERS.check(
     "data_source_id",
-    "A filter on _data_source_id finds the documents of the source",
+    "In managed searches, a filter on _data_source_id finds the documents of that data source",
     Source.GUESS,
     "acnsw",
 )
