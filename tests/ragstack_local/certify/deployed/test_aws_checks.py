@@ -244,7 +244,9 @@ FAILED = Failure(Uploaded("0" * 32, "s3://documents/broken.pdf", {"status": "FAI
 
 @pytest.fixture
 def prepared(site: Site, account: Account, monkeypatch: pytest.MonkeyPatch) -> Site:
-    monkeypatch.setattr(operations, "ALARM_SECONDS", 0.1)
+    pauses: list[float] = []
+    monkeypatch.setattr(site, "pause", pauses.append)
+    monkeypatch.setattr(site, "clock", lambda: 60.0 * len(pauses))  # a pause is a minute, which nobody waits for
     monkeypatch.setattr(operations, "failure", lambda _: FAILED)
     monkeypatch.setattr(operations, "discarded", lambda _: 1)
     monkeypatch.setattr(operations, "run", lambda command, **_: account.programs[command[3]])
