@@ -83,7 +83,7 @@ CHECKS: Final = (
     ),
     _check(
         "untried.tokens",
-        "A nextToken is valid for ten minutes, and messages of errors have these words",
+        "A nextToken is valid for ten minutes, and errors have the messages of the local Bedrock",
         "AWS promises neither, and clients must not rely on them",
         "the local Bedrock",
         Source.GUESS,
