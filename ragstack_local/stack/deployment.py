@@ -138,6 +138,19 @@ class LocalKnowledgeBase:
         return {name: f"{own.knowledge_base_id}/{own.data_source_id}" for name, own in found.items()}
 
 
+def deployed_type(data: Path) -> KnowledgeBaseType | None:
+    """Return the type of the knowledge base of the last deployment in a data folder, which may be lost with its index.
+
+    Returns:
+        None if nothing was deployed.
+    """
+    try:
+        store = json.loads((data / OUTPUTS).read_text())[f"{DEFAULT_PREFIX}Ingestion"]["VectorStore"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return KnowledgeBaseType.MANAGED if store == MANAGED else KnowledgeBaseType.VECTOR
+
+
 def _kind_of_earlier(agent: Any, knowledge_base_id: str, kind: KnowledgeBaseType | None) -> KnowledgeBaseType:
     """Return the type of the knowledge base of an earlier run; raises StackError if it is not the chosen one."""
     described = agent.get_knowledge_base(knowledgeBaseId=knowledge_base_id)["knowledgeBase"]

@@ -26,7 +26,14 @@ from ragstack_local.connection.connection import Connection, Project, local_envi
 from ragstack_local.connection.environment import DATA_VARIABLE
 from ragstack_local.errors import StackError
 from ragstack_local.stack import answers, console, issuer, launcher
-from ragstack_local.stack.deployment import KnowledgeBaseType, LocalKnowledgeBase, Step, answers_environment, deploy
+from ragstack_local.stack.deployment import (
+    KnowledgeBaseType,
+    LocalKnowledgeBase,
+    Step,
+    answers_environment,
+    deploy,
+    deployed_type,
+)
 from ragstack_local.stack.durable_items import Journal, KeptItems
 from ragstack_local.stack.last_callers import LastCallers
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
@@ -186,7 +193,8 @@ def local_stack(
             bedrock.wait_until(lambda: _answers(f"{bedrock_endpoint}/health"), START_SECONDS)
             ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
         with step("Creating the knowledge base"):
-            knowledge_base = LocalKnowledgeBase.ensure(bedrock_endpoint, options.knowledge_base)
+            chosen = options.knowledge_base or deployed_type(options.data)
+            knowledge_base = LocalKnowledgeBase.ensure(bedrock_endpoint, chosen)
             tenants = LocalKnowledgeBase.ensure_tenants(bedrock_endpoint, prefixes, knowledge_base.kind)
         connection = deploy(
             project,

@@ -11,7 +11,7 @@ from local_bedrock.server import running
 from ragstack_local.connection.connection import Project
 from ragstack_local.errors import StackError
 from ragstack_local.stack import deployment
-from ragstack_local.stack.deployment import Assembly, KnowledgeBaseType, LocalKnowledgeBase
+from ragstack_local.stack.deployment import OUTPUTS, Assembly, KnowledgeBaseType, LocalKnowledgeBase, deployed_type
 from tests.ragstack_local.support import aws
 
 NOWHERE = "http://127.0.0.1:9"
@@ -144,6 +144,25 @@ def test_a_managed_knowledge_base_stays_managed(tmp_path: Path) -> None:
     assert made.vector_store == "MANAGED"
     assert described["status"] == "AVAILABLE"
     assert json.loads(connector["connectorParameters"])["type"] == "CUSTOM"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kind"),
+    [
+        (None, None),
+        ("{", None),
+        ("{}", None),
+        ('{"RagStackIngestion": {"VectorStore": "MANAGED"}}', KnowledgeBaseType.MANAGED),
+        ('{"RagStackIngestion": {"VectorStore": "OPENSEARCH_SERVERLESS"}}', KnowledgeBaseType.VECTOR),
+    ],
+)
+def test_a_knowledge_base_that_is_lost_with_its_index_keeps_its_type(
+    tmp_path: Path, outputs: str | None, kind: KnowledgeBaseType | None
+) -> None:
+    if outputs is not None:
+        (tmp_path / OUTPUTS).write_text(outputs)
+
+    assert deployed_type(tmp_path) == kind
 
 
 def test_each_tenant_has_a_knowledge_base_that_reads_its_prefix(tmp_path: Path) -> None:
