@@ -34,6 +34,7 @@ from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition
 from ragstack_common.search import RetrievedChunk
 from ragstack_common.search.engine import Engine
+from ragstack_common.search.engines.found_store import store_of
 from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
@@ -391,6 +392,6 @@ def _forget() -> None:
         *(documents_function.service, documents_function.callers),
         *(query_function.service, query_function.callers, query_function.tools, query_function.explanations),
         query_function.judgment_export,
-        *(viewer_function.viewer, viewer_function.callers),
+        *(viewer_function.viewer, viewer_function.callers, store_of),
     ):
         each.cache_clear()

@@ -305,7 +305,8 @@ def _reports(site: Site) -> Json:
 def _doctor(site: Site) -> Json:
     """Run the command as an operator does; returns the names of the checks that fail."""
     deployed = deployment.of(site)
-    command = [sys.executable, "-m", "ragstack_local", "doctor", "--aws", "--json", "--stack-prefix", deployed.prefix]
+    command = [sys.executable, "-P", "-m", "ragstack_local", "doctor", "--aws", "--json"]
+    command += ["--stack-prefix", deployed.prefix]
     environment = {**os.environ, "AWS_REGION": site.region, "AWS_DEFAULT_REGION": site.region}
     ended = run(  # noqa: S603 - our own command
         command, env=environment, capture_output=True, text=True, check=False, timeout=DOCTOR_SECONDS

@@ -249,7 +249,7 @@ def prepared(site: Site, account: Account, monkeypatch: pytest.MonkeyPatch) -> S
     monkeypatch.setattr(site, "clock", lambda: 60.0 * len(pauses))  # a pause is a minute, which nobody waits for
     monkeypatch.setattr(operations, "failure", lambda _: FAILED)
     monkeypatch.setattr(operations, "discarded", lambda _: 1)
-    monkeypatch.setattr(operations, "run", lambda command, **_: account.programs[command[3]])
+    monkeypatch.setattr(operations, "run", lambda command, **_: account.programs[command[4]])
     monkeypatch.setattr(fixtures, "knowledge_base", lambda _: None)
     monkeypatch.setattr(fixtures, "role", lambda _: "arn:aws:iam::123456789012:role/bedrock")
     return site
