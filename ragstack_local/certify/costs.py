@@ -28,7 +28,7 @@ EXPECTED: Final[Mapping[str, float]] = {
     "models": 0.10,
     "S3 Vectors and S3": 0.02,
 }
-"""Dollars that the checks of the services are expected to cost, with 450 searches of managed knowledge bases."""
+"""Dollars that the checks of the services are expected to cost, with about 500 searches of managed knowledge bases."""
 
 EXPECTED_OF_STACKS: Final[Mapping[str, float]] = {"stacks for an hour": 0.40}
 """Dollars that the checks of the stacks are expected to cost: alarms, functions, models and logs."""
