@@ -274,7 +274,7 @@ or further searches are unlikely to help, there are none. Reply with JSON only, 
 {{"searches": [{{"knowledge_base": 1, "query": "..."}}]}}"""
 
 _SHOWN_CHARACTERS: Final = 500
-"""Of each passage, in the prompt of a plan."""
+"""Maximum number of characters of a passage in the prompt of a plan."""
 
 
 def _planned(context: Context, question: _Question, found: _Found) -> tuple[list[_Search], Answer]:

@@ -13,6 +13,7 @@ from ragstack_local.certify.services.filters import CHECKS as OF_FILTERS
 from ragstack_local.certify.services.ingestion import CHECKS as OF_INGESTION
 from ragstack_local.certify.services.limits import CHECKS as OF_LIMITS
 from ragstack_local.certify.services.managed_access import CHECKS as OF_MANAGED_ACCESS
+from ragstack_local.certify.services.managed_filters import CHECKS as OF_MANAGED_FILTERS
 from ragstack_local.certify.services.managed_search import CHECKS as OF_MANAGED
 from ragstack_local.certify.services.retrieval import CHECKS as OF_RETRIEVAL
 from ragstack_local.certify.services.vectors import CHECKS as OF_VECTORS
@@ -25,6 +26,7 @@ SERVICES: Final[tuple[Check, ...]] = (
     *OF_INGESTION,
     *OF_RETRIEVAL,
     *OF_MANAGED,
+    *OF_MANAGED_FILTERS,
     *OF_MANAGED_ACCESS,
     *OF_ACCOUNT,
     *OF_LIMITS,

@@ -2,10 +2,10 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -23,6 +23,7 @@ from ragstack_common.filters.store_rules import STORE_RULES
 from ragstack_common.search.base import PAGE_SIZE, RetrievalBackend
 from ragstack_common.search.document_search import below
 from ragstack_common.search.engine import DEFAULT_TIMEOUT_SECONDS, Engine
+from ragstack_common.search.engines.finder import Finder, Page
 from ragstack_common.search.engines.forms import form_of
 from ragstack_common.search.engines.hits import ID_SEPARATOR, to_chunk
 from ragstack_common.search.engines.index_words import IndexWords, combined, words_of
@@ -323,8 +324,8 @@ class BedrockEngine(Engine):
         """Use one clause; the opposite of ``in`` would take one for each document, and Bedrock accepts five."""
         return filters.Clause(filters.Operator.NOT_IN, key, sources)
 
-    def _finder(self, query: str) -> "_Finder":
-        return _Finder(partial(self._request, query), self._page, has_pages=self.form.has_pages)
+    def _finder(self, query: str) -> Finder:
+        return Finder(partial(self._request, query), self._page)
 
     async def _find(self, query: str, count: int, filters: Filter | None) -> list[RetrievedChunk]:
         return await self._finder(query)(count, filters)
@@ -359,11 +360,11 @@ class BedrockEngine(Engine):
         combined = filters.all_of(filters.in_data_source(self.data_source_id), restriction)
         return None if combined is None else self.form.as_indexed(combined)
 
-    def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> "_Page":
+    def _page(self, request: Mapping[str, Any], restriction: Filter | None) -> Page:
         try:
             answer = self._answer(request)
             headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-            return _Page(self._to_chunks(answer), answer.get("nextToken"), headers.get(EMBEDDING_HEADER))
+            return Page(self._to_chunks(answer), answer.get("nextToken"), headers.get(EMBEDDING_HEADER))
         except Exception as error:
             query = request["retrievalQuery"]["text"]
             LOGGER.warning("Retrieve failed: %s", describe(error, query, restriction))
@@ -398,48 +399,6 @@ class BedrockEngine(Engine):
         if calibration is None:
             return chunks
         return [_with_relevance(chunk, calibration, are_words_apart=self.words is not None) for chunk in chunks]
-
-
-@dataclass(frozen=True)
-class _Page:
-    """A page of Retrieve, the token of the next one, and the embedding if the service reports it."""
-
-    chunks: list[RetrievedChunk]
-    next_token: str | None
-    embedding: str | None
-
-
-class _Finder:
-    """The search of one query by Retrieve, which continues after the pages that it has read, if the service has pages.
-
-    Attributes:
-        embedding: As the service reports it, after the first page.
-    """
-
-    def __init__(
-        self,
-        request: Callable[[int, Filter | None], dict[str, Any]],
-        page: Callable[[Mapping[str, Any], Filter | None], _Page],
-        *,
-        has_pages: bool,
-    ) -> None:
-        self._request = request
-        self._page = page
-        self._has_pages = has_pages
-        self._read: dict[Filter | None, tuple[list[RetrievedChunk], dict[str, Any] | None]] = {}
-        self.embedding: str | None = None
-
-    async def __call__(self, count: int, restriction: Filter | None) -> list[RetrievedChunk]:
-        first = self._request(min(count, MAX_RESULTS), restriction)
-        chunks, request = self._read.get(restriction, ([], first))
-        while request is not None and len(chunks) < count:
-            page = await in_thread(partial(self._page, request, restriction))
-            self.embedding = page.embedding
-            chunks = chunks + page.chunks
-            request = {**request, "nextToken": page.next_token} if page.next_token else None
-        if self._has_pages or len(chunks) < count:  # otherwise more of them need a larger search
-            self._read[restriction] = chunks, request
-        return chunks
 
 
 class BedrockBackend(MultiSliceBackend):
