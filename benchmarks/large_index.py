@@ -1,117 +1,121 @@
-"""Measure one search over very many chunks: the local Bedrock's index, Chroma, LanceDB and Qdrant's local mode.
+"""Measure searches of very many chunks: the local Bedrock, numpy, Chroma, LanceDB, Qdrant, usearch and faiss.
 
-All hold the same vectors: 384 numbers, of unit length, around random centres. Each engine runs in a process of its own,
-one after the other, and is searched by one client without HTTP. The local Bedrock's index also has texts of twelve
-made-up words, so its build and memory include them, and HYBRID can be measured. Recall compares the ten results with
-those of an exact search.
+All hold the same vectors of unit length around random centres. Each engine runs in a process of its own, one after the
+other, and is searched without HTTP by one client and by several threads at once. Recall compares the ten results with
+those of an exact search in 32 bits; the parameter of an approximate search is raised until its recall is at least .99,
+and named. Filters admit documents by an attribute. The local Bedrock also holds texts of twelve made-up words, so its
+build and memory include them, and HYBRID can be measured.
 
-Run: ``python benchmarks/large_index.py [--chunks 1000000] [--engines ...]``. LanceDB and Qdrant are not requirements of
-the project; a peer that is not installed is skipped. To measure them, install them elsewhere and name that Python::
+The column "of numpy" is the p50 of one client as a share of that of an exhaustive search with numpy in 32 bits and on
+all cores, which takes turns with it: other load on the machine affects both. "CPU" is the processor time of one search
+on all cores. 8 and 32 clients: p50, how many times that of one client it is, and searches in a second; a p50 is short
+if the threads of few clients keep the interpreter's lock while the others wait.
 
-    python -m venv FOLDER && FOLDER/bin/pip install lancedb qdrant-client
+Run: ``python benchmarks/large_index.py [--chunks 1000000] [--engines ...]``. The peers except Chroma are not
+requirements of the project; one that is not installed is skipped. To measure them, install them elsewhere and name
+that Python::
+
+    python -m venv FOLDER && FOLDER/bin/pip install lancedb qdrant-client usearch faiss-cpu threadpoolctl
     python benchmarks/large_index.py --chunks 1000000 --peer-python FOLDER/bin/python
 
-The default size keeps `make bench` short. A million vectors need 1.6 GB of disk for the input, and up to 7 GB of
-memory.
+The default size keeps `make bench` short. A million vectors of 384 numbers need 5 GB of disk, and up to 9 GB of memory.
+The raw figures are printed to the standard error, one line for each row.
 """
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
+from parts.index_input import write_input
 from parts.measuring import percentile, table
-from parts.vector_engines import DIMENSION, ENGINES, OURS, QUERIES, RESULTS, VECTORS, Vectors, parts
+from parts.vector_engines import ENGINES, OPENED, OURS
 from rich.console import Console
 
-CENTRES: Final = 1_000
-NOISE: Final = 1.0
-"""Length of the difference from the centre, which has length 1."""
-
-QUERY_COUNT: Final = 40
-SEED: Final = 7
+OF_PROJECT = ("numpy", OURS, OPENED, "Chroma")
+"""Engines that the project's own Python has."""
 
 
 def main() -> int:
+    choices = [engine for engine in ENGINES if engine != OPENED]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--chunks", type=int, default=50_000, help="(default: %(default)s)")
-    parser.add_argument("--engines", nargs="+", default=[*ENGINES], choices=[*ENGINES], help="(default: all)")
-    parser.add_argument("--peer-python", default=sys.executable, help="Python that has LanceDB and Qdrant's client")
-    parser.add_argument(
-        "--build-limit", type=float, default=600.0, help="seconds to add vectors (default: %(default)s)"
-    )
+    parser.add_argument("--dimension", type=int, default=384, help="numbers of a vector (default: %(default)s)")
+    parser.add_argument("--clients", type=int, nargs="+", default=[8, 32], help="besides one (default: 8 32)")
+    parser.add_argument("--engines", nargs="+", default=choices, choices=choices, help="(default: all)")
+    parser.add_argument("--peer-python", default=sys.executable, help="Python that has the peers")
+    parser.add_argument("--build-limit", type=float, default=600.0, help="seconds to build (default: %(default)s)")
     arguments = parser.parse_args()
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_vectors(folder, arguments.chunks)
-        exact = nearest(folder)
+        write_input(folder, arguments.chunks, arguments.dimension)
         for engine in arguments.engines:
-            rows += measured(engine, folder, arguments, exact)
-            print(json.dumps(rows[-1]), file=sys.stderr)
-    columns = ("search", "p50 ms", "p95 ms", "recall", "build s", "MiB", "peak MiB", "remark")
-    Console(width=140).print(table(f"{arguments.chunks:,} chunks, one client, ten results", columns, rows))
+            with tempfile.TemporaryDirectory() as index:
+                rows += measured(engine, folder, index, arguments)
+    title = f"{arguments.chunks:,} chunks of {arguments.dimension:,} numbers, ten results, times of searches in ms"
+    ratios = [f"{clients} clients" for clients in arguments.clients]
+    columns = ("search", "p50", "p95", "CPU", "of numpy", *ratios, "recall", "build s", "MiB", "peak MiB", "remark")
+    Console(width=200).print(table(title, columns, rows))
     return 0
 
 
-def write_vectors(folder: Path, count: int) -> None:
-    random = np.random.default_rng(SEED)
-    centres = unit(random.standard_normal((CENTRES, DIMENSION), dtype=np.float32))
-
-    def drawn(rows: int) -> Vectors:
-        noise = random.standard_normal((rows, DIMENSION), dtype=np.float32) * np.float32(NOISE / DIMENSION**0.5)
-        return unit(centres[random.integers(CENTRES, size=rows)] + noise)
-
-    drawn(QUERY_COUNT).tofile(folder / QUERIES)
-    with (folder / VECTORS).open("wb") as file:
-        for first in range(0, count, 50_000):
-            drawn(min(50_000, count - first)).tofile(file)
-
-
-def unit(vectors: Vectors) -> Vectors:
-    found: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return found
-
-
-def nearest(folder: Path) -> list[list[int]]:
-    """Return the rows of the best results of each query, by comparing with every vector."""
-    queries = np.fromfile(folder / QUERIES, dtype=np.float32).reshape(-1, DIMENSION)
-    cosines = np.concatenate([queries @ part.T for part in parts(folder)], axis=1)
-    found: list[list[int]] = np.argpartition(-cosines, RESULTS, axis=1)[:, :RESULTS].tolist()
-    return found
-
-
-def measured(engine: str, folder: Path, arguments: argparse.Namespace, exact: list[list[int]]) -> list[list[str]]:
+def measured(engine: str, folder: Path, index: str, arguments: argparse.Namespace) -> list[list[str]]:
     """Run an engine in its own process; return a row for each kind of search."""
-    program = Path(__file__).parent / "parts" / "vector_engines.py"
-    python = sys.executable if engine in (OURS, "Chroma") else arguments.peer_python
-    command = [python, str(program), engine, str(folder), str(arguments.build_limit)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        lines = ended.stderr.strip().splitlines() or ["ended without a message"]
-        return [[engine, "", "", "", "", "", "", f"skipped: {lines[-1]}"]]
-    figures: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    python = sys.executable if engine in OF_PROJECT else arguments.peer_python
+    own = [engine, str(folder), index, str(arguments.build_limit), *map(str, arguments.clients)]
+    command = [python, "-m", "parts.vector_engines", *own]
+    rows, added = [], {"added": 0, "memory_mib": 0.0, "peak_mib": 0.0}
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            figures = json.loads(line)
+            if "added" in figures:
+                added = figures
+                continue
+            print(json.dumps({"engine": engine, **figures}), file=sys.stderr)
+            rows.append(row(engine, figures))
+        ended = process.wait()
+        errors.seek(0)
+        last = (errors.read().strip().splitlines() or ["ended without a message"])[-1]
+    if ended:
+        stopped = f"stopped after {arguments.build_limit:.0f} s with {added['added']:,} chunks added"
+        remark = stopped if ended == -signal.SIGALRM else f"skipped: {last}"
+        print(json.dumps({"engine": engine, **added, "remark": remark}), file=sys.stderr)
+        memory = [f"{added[name]:,.0f}" for name in ("memory_mib", "peak_mib")]
+        rows.append([engine, *[""] * (6 + len(arguments.clients)), *memory, remark])
+    elif engine == OURS:
+        rows += measured(OPENED, folder, index, arguments)
+    return rows
+
+
+def row(engine: str, figures: dict[str, Any]) -> list[str]:
+    p50 = percentile(figures["milliseconds"], 50)
     return [
-        [
-            f"{engine} {name}",
-            f"{percentile(search['milliseconds'], 50):.1f}",
-            f"{percentile(search['milliseconds'], 95):.1f}",
-            f"{recall(search['found'], exact):.3f}" if search["is_by_vector"] else "",
-            f"{search['build_seconds']:.0f}",
-            f"{search['memory_mib']:,.0f}",
-            f"{search['peak_mib']:,.0f}",
-            search["remark"],
-        ]
-        for name, search in figures.items()
+        f"{engine} {figures['name']}".strip(),
+        f"{p50:.1f}",
+        f"{percentile(figures['milliseconds'], 95):.1f}",
+        f"{percentile(figures['processor_milliseconds'], 50):.1f}",
+        f"{p50 / percentile(figures['numpy_milliseconds'], 50):.2f}",
+        *(
+            f"{other['p50']:.1f} ({other['p50'] / p50:.1f}), {other['searches_per_second']:,.0f}"
+            for other in figures["at_once"].values()
+        ),
+        "" if figures["recall"] is None else f"{figures['recall']:.3f}",
+        f"{figures['build_seconds']:.0f}",
+        f"{figures['memory_mib']:,.0f}",
+        f"{figures['peak_mib']:,.0f}",
+        figures["remark"],
     ]
-
-
-def recall(found: list[list[int]], exact: list[list[int]]) -> float:
-    return sum(len({*some} & {*best}) for some, best in zip(found, exact, strict=True)) / (len(exact) * RESULTS)
 
 
 if __name__ == "__main__":

@@ -1,224 +1,328 @@
-"""Index vectors with one engine and search them; prints figures as JSON. Needs numpy and that engine only.
+"""Index vectors with one engine and search them. Needs numpy, threadpoolctl and that engine only.
 
-Run by ``large_index.py``, with the engine, the folder of the vectors and the seconds for adding them.
+Run by ``large_index.py``, with the engine, the folder of the input, an empty folder for the index, the seconds to build
+it and the numbers of clients.
 """
 
-import json
-import resource
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from itertools import islice
+from os import cpu_count
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
-Vectors = npt.NDArray[np.float32]
-Ask = Callable[[int], Sequence[int]]
-"""Searches for the query of this number; returns the rows of the best results."""
+from parts.exhaustive_search import ROUND, ExhaustiveSearch
+from parts.index_input import (
+    CHUNKS_IN_DOCUMENT,
+    FILTERS,
+    RESULTS,
+    Vectors,
+    group,
+    map_vectors,
+)
+from parts.index_measurement import Effort, Measurement, memory_mib
 
-DIMENSION: Final = 384
-RESULTS: Final = 10
-VECTORS: Final = "vectors.f32"
-QUERIES: Final = "queries.f32"
-ADDED_AT_ONCE: Final = 5_000
 OURS: Final = "local Bedrock"
-WORDS: Final = 50_000
-WORDS_IN_CHUNK: Final = 12
-WORDS_IN_QUERY: Final = 8
+OPENED: Final = "local Bedrock, opened"
 BASE: Final = "KB12345678"
 
+GROUPS: Final = {every: f"group_of_{every}" for every in FILTERS[1:]}
+"""The attributes of the filters, each of which admits the value 0."""
 
-class Measurement:
-    """The figures of one engine, and the vectors to index.
+EFFORTS: Final = (16, 32, 64, 128, 256, 512, 1024)
+"""Values of the parameter of an approximate search: candidates of HNSW, or partitions of IVF."""
 
-    Args:
-        folder: Has the vectors and the queries.
-        limit: Seconds to add vectors.
-    """
+CONNECTIVITY: Final = 16
+"""Neighbours of a node of HNSW, for all engines."""
 
-    def __init__(self, folder: Path, limit: float) -> None:
-        self.folder = folder
-        self.queries = np.fromfile(folder / QUERIES, dtype=np.float32).reshape(-1, DIMENSION)
-        self.figures: dict[str, Any] = {}
-        self._limit = limit
-        self._start = time.perf_counter()
-
-    def parts(self) -> Iterator[tuple[int, Vectors]]:
-        """Yield the vectors in parts, each with the number of its first row.
-
-        Raises:
-            TimeoutError: The time is over.
-        """
-        first = 0
-        for part in parts(self.folder):
-            if (passed := time.perf_counter() - self._start) > self._limit:
-                raise TimeoutError(f"{first:,} vectors were added in {passed:.0f} s")
-            yield first, part
-            first += len(part)
-
-    def search(self, name: str, ask: Ask, remark: str = "", *, is_by_vector: bool = True) -> None:
-        """Measure all queries, one after the other, after three that warm up."""
-        begun = time.perf_counter()
-        for query in range(3):
-            ask(query)
-        milliseconds, found = [], []
-        for query in range(len(self.queries)):
-            start = time.perf_counter()
-            rows = ask(query)
-            milliseconds.append((time.perf_counter() - start) * 1000)
-            found.append([int(row) for row in rows])
-        self.figures[name] = {
-            "build_seconds": begun - self._start,
-            "milliseconds": milliseconds,
-            "found": found,
-            "memory_mib": memory_mib(),
-            "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-            "remark": remark,
-            "is_by_vector": is_by_vector,
-        }
-        self._start += time.perf_counter() - begun
+RESCORED: Final = 100
+"""Candidates of 8 bits that are scored again in 32 bits."""
 
 
-def parts(folder: Path) -> Iterator[Vectors]:
-    """Read the vectors, some thousands at a time."""
-    with (folder / VECTORS).open("rb") as file:
-        while len(part := np.fromfile(file, dtype=np.float32, count=ADDED_AT_ONCE * DIMENSION)):
-            yield part.reshape(-1, DIMENSION)
+def _attributes(row: int) -> dict[str, int]:
+    return {name: group(row, every) for every, name in GROUPS.items()}
 
 
-def memory_mib() -> float:
-    """Return the resident memory of this process (Linux)."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 1024**2
+def exhaustive(measurement: Measurement, _folder: Path) -> None:
+    held = ExhaustiveSearch(measurement.folder)
+    search, threads = held.faster(measurement.queries[:ROUND])
+    with threadpool_limits(threads, user_api="blas"):
+        remark = f"{np.__version__}, exact, {search.__name__.replace('_', ' ')}"
+        measurement.search("", lambda query: search(measurement.queries[query]), remark)
 
 
 def local_bedrock(measurement: Measurement, folder: Path) -> None:
-    """Index with texts, a thousand chunks to a document, and search as Retrieve does."""
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    from local_bedrock.search import ranking  # noqa: PLC0415
+    """Index with texts, a hundred chunks to a document, and search as Retrieve does."""
     from local_bedrock.store import documents, resources, submissions  # noqa: PLC0415
     from local_bedrock.store.database import Database  # noqa: PLC0415
 
-    texts = _Texts()
     database = Database(folder)
-    base = resources.StoredKnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "peer", DIMENSION, {}, 0.0, 0.0)
+    dimension = measurement.queries.shape[1]
+    base = resources.StoredKnowledgeBase(BASE, "kb", "ACTIVE", "OPENSEARCH_SERVERLESS", "peer", dimension, {}, 0.0, 0.0)
     with database.write() as change:
         resources.add_knowledge_base(change, base)
-    for first, part in measurement.parts():
-        key = documents.DocumentKey(BASE, "DS12345678", "CUSTOM", str(first))
-        chunks = [documents.IndexedChunk(text, "", None) for text in texts.drawn(len(part), WORDS_IN_CHUNK)]
-        prepared = documents.Prepared(chunks, "peer", part.astype(np.float16), {})
-        with database.write() as change:
-            submissions.submit(change, key, submissions.INGEST, now=0.0, request={})
-            document = submissions.take_up(change, 0.0)[0].document
-            documents.index_document(change, document, prepared, 0.0)
-    asked = texts.drawn(len(measurement.queries), WORDS_IN_QUERY)
+    with (measurement.folder / "texts.txt").open(encoding="ascii") as texts:
+        for first, part in measurement.parts():
+            with database.write() as change:
+                for start in range(0, len(part), CHUNKS_IN_DOCUMENT):
+                    vectors = part[start : start + CHUNKS_IN_DOCUMENT].astype(np.float16)
+                    chunks = [documents.IndexedChunk(text[:-1], "", None) for text in islice(texts, len(vectors))]
+                    key = documents.DocumentKey(BASE, "DS12345678", "CUSTOM", str(first + start))
+                    submissions.submit(change, key, submissions.INGEST, now=0.0, request={})
+                    document = submissions.take_up(change, 0.0)[0].document
+                    prepared = documents.Prepared(chunks, "peer", vectors, _attributes(first + start))
+                    documents.index_document(change, document, prepared, 0.0)
+    _search_local_bedrock(measurement, partial(_asking(measurement), database), "exact, with texts", FILTERS)
+    database.close()
 
-    def ask(query: int, *, hybrid: bool) -> list[int]:
-        search = ranking.Search(asked[query], measurement.queries[query], hybrid)
+
+def local_bedrock_opened(measurement: Measurement, folder: Path) -> None:
+    """Search an index that another process built."""
+    from local_bedrock.store.database import Database  # noqa: PLC0415
+
+    ask = _asking(measurement)
+    start = time.perf_counter()
+    database = Database(folder)
+    ask(database, 0, is_hybrid=True)
+    remark = f"first search after {time.perf_counter() - start:.2f} s, with {memory_mib():,.0f} MiB"
+    _search_local_bedrock(measurement, partial(ask, database), remark, FILTERS[:1])
+    database.close()
+
+
+def _asking(measurement: Measurement) -> Callable[..., list[int]]:
+    from local_bedrock.search import ranking  # noqa: PLC0415
+    from ragstack_common.filters import Clause, Operator  # noqa: PLC0415
+
+    texts = (measurement.folder / "queries.txt").read_text(encoding="ascii").splitlines()
+
+    def ask(database: Any, query: int, *, is_hybrid: bool, every: int = 1) -> list[int]:
+        filters = Clause(Operator.EQUALS, GROUPS[every], 0) if every > 1 else None
+        search = ranking.Search(texts[query], measurement.queries[query], is_hybrid, filters)
         with database.read(BASE) as view:
             hits = ranking.rank(view, BASE, search, 0.7).hits(0, RESULTS)
         return [hit.chunk - 1 for hit in hits]
 
+    return ask
+
+
+def _search_local_bedrock(
+    measurement: Measurement, ask: Callable[..., list[int]], remark: str, filters: Sequence[int]
+) -> None:
     with threadpool_limits(1, user_api="blas"):  # as its server does
-        measurement.search("SEMANTIC", lambda query: ask(query, hybrid=False), "exact, with texts")
-        measurement.search("HYBRID", lambda query: ask(query, hybrid=True), "exact, with texts", is_by_vector=False)
-    database.close()
-
-
-class _Texts:
-    """Texts of made-up words whose frequencies follow Zipf's law."""
-
-    def __init__(self) -> None:
-        self._random = np.random.default_rng(11)
-        letters = np.array([*"abcdefghijklmnoprstuvw"])
-        self._words = ["".join(self._random.choice(letters, size)) for size in self._random.integers(3, 10, WORDS)]
-        weights = 1 / np.arange(10, WORDS + 10)
-        self._cumulated = np.cumsum(weights / weights.sum())
-
-    def drawn(self, count: int, words: int) -> list[str]:
-        numbers = np.searchsorted(self._cumulated, self._random.random((count, words)) * self._cumulated[-1])
-        return [" ".join([self._words[number] for number in text]) for text in numbers.tolist()]
+        for is_hybrid in (False, True):
+            for every in filters:
+                name = "HYBRID" if is_hybrid else "SEMANTIC"
+                asked = partial(ask, is_hybrid=is_hybrid, every=every)
+                measurement.search(name, asked, remark, every=every, by_vector=not is_hybrid)
 
 
 def chroma(measurement: Measurement, folder: Path) -> None:
     import chromadb  # noqa: PLC0415
 
-    collection = chromadb.PersistentClient(str(folder)).create_collection(
-        "peer", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+    client: Any = chromadb.PersistentClient(str(folder))
+    collection = client.create_collection(
+        "peer", embedding_function=None, configuration={"hnsw": {"space": "cosine", "max_neighbors": CONNECTIVITY}}
     )
     for first, part in measurement.parts():
-        collection.add(ids=[str(first + row) for row in range(len(part))], embeddings=part)
+        ids = range(first, first + len(part))
+        collection.add(ids=[*map(str, ids)], embeddings=part, metadatas=[*map(_attributes, ids)])
 
-    def ask(query: int) -> list[int]:
-        found = collection.query(query_embeddings=[measurement.queries[query]], n_results=RESULTS, include=[])
+    def ask(query: int, every: int) -> list[int]:
+        where: Any = {GROUPS[every]: 0} if every > 1 else None
+        found = collection.query(
+            query_embeddings=[measurement.queries[query]], n_results=RESULTS, where=where, include=[]
+        )
         return [int(id_) for id_ in found["ids"][0]]
 
-    measurement.search("", ask, f"{chromadb.__version__}, HNSW")
+    def choose(candidates: int) -> None:
+        # An index that is open keeps the former value.
+        nonlocal client, collection
+        collection.modify(configuration={"hnsw": {"ef_search": candidates}})
+        client.close()
+        client = chromadb.PersistentClient(str(folder))
+        collection = client.get_collection("peer", embedding_function=None)
+
+    for every in FILTERS:
+        effort = Effort("ef", EFFORTS, choose)
+        measurement.search("HNSW", partial(ask, every=every), chromadb.__version__, every=every, effort=effort)
 
 
 def lancedb(measurement: Measurement, folder: Path) -> None:
     import lancedb as engine  # type: ignore[import-not-found]  # noqa: PLC0415
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    kind = pa.schema([("id", pa.int64()), ("vector", pa.list_(pa.float32(), DIMENSION))])
+    dimension = measurement.queries.shape[1]
+    numbers = [(name, pa.int64()) for name in ("id", *GROUPS.values())]
+    kind = pa.schema([*numbers, ("vector", pa.list_(pa.float32(), dimension))])
 
     def batches() -> Iterator[Any]:
         for first, part in measurement.parts():
-            ids = pa.array(np.arange(first, first + len(part)))
-            rows = pa.FixedSizeListArray.from_arrays(pa.array(part.ravel()), DIMENSION)
-            yield pa.RecordBatch.from_arrays([ids, rows], schema=kind)
+            ids = np.arange(first, first + len(part))
+            columns = [ids, *(group(ids, every) for every in GROUPS)]
+            rows = pa.FixedSizeListArray.from_arrays(pa.array(part.ravel()), dimension)
+            yield pa.RecordBatch.from_arrays([*map(pa.array, columns), rows], schema=kind)
 
     held = engine.connect(str(folder)).create_table("peer", batches(), schema=kind)
+    for name in GROUPS.values():
+        held.create_scalar_index(name, index_type="BITMAP")
+    probes = 0
 
-    def ask(query: int) -> list[int]:
+    def ask(query: int, every: int) -> list[int]:
         search = held.search(measurement.queries[query]).distance_type("cosine").limit(RESULTS).select(["id"])
+        if every > 1:
+            search = search.where(f"{GROUPS[every]} = 0")
+        if probes:
+            search = search.nprobes(probes).refine_factor(probes)
         return search.to_arrow()["id"].to_pylist()  # type: ignore[no-any-return]
 
-    measurement.search("flat", ask, f"{engine.__version__}, exact, reads a file")
+    def choose(count: int) -> None:
+        nonlocal probes
+        probes = count
+
+    for every in FILTERS:
+        remark = f"{engine.__version__}, exact, reads a file"
+        measurement.search("flat", partial(ask, every=every), remark, every=every)
     held.create_index(metric="cosine", index_type="IVF_PQ")
-    measurement.search("IVF_PQ", ask, f"{engine.__version__}, default parameters")
+    for every in FILTERS:
+        effort = Effort("nprobes and refine factor", EFFORTS, choose)
+        measurement.search("IVF_PQ", partial(ask, every=every), engine.__version__, every=every, effort=effort)
 
 
 def qdrant(measurement: Measurement, _folder: Path) -> None:
-    from importlib.metadata import version  # noqa: PLC0415
-
     from qdrant_client import QdrantClient, models  # type: ignore[import-not-found]  # noqa: PLC0415
 
     client = QdrantClient(":memory:")
-    client.create_collection("peer", models.VectorParams(size=DIMENSION, distance=models.Distance.COSINE))
+    dimension = measurement.queries.shape[1]
+    client.create_collection("peer", models.VectorParams(size=dimension, distance=models.Distance.COSINE))
     for first, part in measurement.parts():
         ids = list(range(first, first + len(part)))
-        client.upsert("peer", models.Batch.model_construct(ids=ids, vectors=part.tolist()))
+        payloads = [*map(_attributes, ids)]
+        client.upsert("peer", models.Batch.model_construct(ids=ids, vectors=part.tolist(), payloads=payloads))
 
-    def ask(query: int) -> list[int]:
-        found = client.query_points("peer", measurement.queries[query].tolist(), limit=RESULTS, with_payload=False)
+    def ask(query: int, every: int) -> list[int]:
+        allowed = None
+        if every > 1:
+            match = models.FieldCondition(key=GROUPS[every], match=models.MatchValue(value=0))
+            allowed = models.Filter(must=[match])
+        found = client.query_points(
+            "peer", measurement.queries[query].tolist(), query_filter=allowed, limit=RESULTS, with_payload=False
+        )
         return [point.id for point in found.points]
 
-    measurement.search("local mode", ask, f"{version('qdrant-client')}, exact, in memory")
+    for every in FILTERS:
+        remark = f"{version('qdrant-client')}, exact, in memory"
+        measurement.search("local mode", partial(ask, every=every), remark, every=every)
+
+
+def usearch_quantized(measurement: Measurement, _folder: Path) -> None:
+    from usearch.index import MetricKind, search  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    full = map_vectors(measurement.folder)
+    codes = np.empty(full.shape, dtype=np.int8)
+    for first, part in measurement.parts():
+        codes[first : first + len(part)] = _eight_bits(part)
+
+    def ask(query: int) -> list[int]:
+        vector = measurement.queries[query]
+        found = search(codes, _eight_bits(vector), RESCORED, MetricKind.Cos, exact=True)
+        return _rescored(full, found.keys, vector)
+
+    measurement.search("", ask, f"{version('usearch')}, scores {RESCORED} again")
+
+
+def usearch_hnsw(measurement: Measurement, _folder: Path) -> None:
+    from usearch.index import Index, MetricKind  # noqa: PLC0415
+
+    index = Index(ndim=measurement.queries.shape[1], metric=MetricKind.Cos, dtype="f16", connectivity=CONNECTIVITY)
+    for first, part in measurement.parts():
+        index.add(np.arange(first, first + len(part)), part)
+
+    def ask(query: int) -> list[int]:
+        return index.search(measurement.queries[query], RESULTS).keys.tolist()  # type: ignore[no-any-return]
+
+    def choose(candidates: int) -> None:
+        index.expansion_search = candidates
+
+    measurement.search("", ask, f"{version('usearch')}, 16 bits", effort=Effort("ef", EFFORTS, choose))
+
+
+def faiss_quantized(measurement: Measurement, _folder: Path) -> None:
+    import faiss  # noqa: PLC0415
+
+    dimension = measurement.queries.shape[1]
+    full = map_vectors(measurement.folder)
+    # A search for one vector uses one core of an index, so each core has an index.
+    shards: Any = faiss.IndexShards(dimension, True, True)  # type: ignore[call-arg]  # noqa: FBT003 - threads, successive ids
+    of_cores: list[Any] = [
+        faiss.IndexScalarQuantizer(dimension, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
+        for _ in range(cpu_count() or 1)
+    ]
+    for first, part in measurement.parts():
+        for of_core in of_cores:
+            if not of_core.is_trained:
+                of_core.train(part)
+        of_cores[first * len(of_cores) // len(full)].add(part)
+    for of_core in of_cores:
+        shards.add_shard(of_core)
+
+    def ask(query: int) -> list[int]:
+        vector = measurement.queries[query]
+        return _rescored(full, shards.search(vector[None], RESCORED)[1][0], vector)
+
+    measurement.search("", ask, f"{faiss.__version__}, scores {RESCORED} again")
+
+
+def faiss_hnsw(measurement: Measurement, _folder: Path) -> None:
+    import faiss  # noqa: PLC0415
+
+    index: Any = faiss.IndexHNSWFlat(measurement.queries.shape[1], CONNECTIVITY, faiss.METRIC_INNER_PRODUCT)
+    for _, part in measurement.parts():
+        index.add(part)
+
+    def ask(query: int) -> list[int]:
+        return index.search(measurement.queries[query][None], RESULTS)[1][0].tolist()  # type: ignore[no-any-return]
+
+    def choose(candidates: int) -> None:
+        index.hnsw.efSearch = candidates
+
+    measurement.search("", ask, f"{faiss.__version__}, 32 bits", effort=Effort("ef", EFFORTS, choose))
+
+
+def _eight_bits(vectors: Vectors) -> npt.NDArray[np.int8]:
+    """Return vectors of about the same directions; the length of each makes the best use of eight bits."""
+    return np.rint(vectors * (127 / np.abs(vectors).max(axis=-1, keepdims=True))).astype(np.int8)  # type: ignore[no-any-return]
+
+
+def _rescored(full: Vectors, candidates: npt.NDArray[Any], query: Vectors) -> list[int]:
+    rows = candidates.astype(np.int64)
+    return rows[np.argsort(-(full[rows] @ query))[:RESULTS]].tolist()  # type: ignore[no-any-return]
 
 
 ENGINES: Final[dict[str, Callable[[Measurement, Path], None]]] = {
+    "numpy": exhaustive,
     OURS: local_bedrock,
+    OPENED: local_bedrock_opened,
     "Chroma": chroma,
     "LanceDB": lancedb,
     "Qdrant": qdrant,
+    "usearch 8 bits": usearch_quantized,
+    "usearch HNSW": usearch_hnsw,
+    "faiss 8 bits": faiss_quantized,
+    "faiss HNSW": faiss_hnsw,
 }
 
 
-def main() -> int:
-    engine, folder, limit = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as name:
-        measurement = Measurement(Path(folder), float(limit))
-        ENGINES[engine](measurement, Path(name))
-    print(json.dumps(measurement.figures))
-    return 0
+def main() -> None:
+    engine, folder, index, limit, *clients = sys.argv[1:]
+    ENGINES[engine](Measurement(Path(folder), float(limit), [*map(int, clients)]), Path(index))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,0 +1,186 @@
+"""Time the building and the searches of one engine; prints its figures as JSON, one line for each kind of search."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from parts.exhaustive_search import ROUND
+from parts.index_input import QUERIES, RESULTS, Vectors, read_queries, read_vectors
+
+Ask = Callable[[int], Sequence[int]]
+"""Searches for the query of this number; returns the rows of the best results, best first."""
+
+WARM_UP: Final = 3
+ALONE_SECONDS: Final = 10.0
+"""After them, one client begins no other round of the same kind of search."""
+
+AT_ONCE_SECONDS: Final = 3.0
+"""After them, none of several clients begins another search; each has at least one."""
+
+WANTED_RECALL: Final = 0.99
+
+MIN_SECONDS: Final = 60.0
+"""At least as many are left to an engine after a search, to close or to build a second index."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """The parameter of an approximate search: its values, and how it is set."""
+
+    name: str
+    values: Sequence[int]
+    choose: Callable[[int], object]
+
+
+class Measurement:
+    """The figures of one engine, and the vectors to index.
+
+    Args:
+        folder: Has the input.
+        limit: Seconds to build an index; a signal ends the process after them, because native code can't be
+            interrupted in another way. The last line that was printed shows how far it came.
+        clients: Numbers of clients that search at once, besides one.
+    """
+
+    def __init__(self, folder: Path, limit: float, clients: Sequence[int]) -> None:
+        self.folder = folder
+        self.queries = read_queries(folder)
+        self._clients = clients
+        self._limit = limit
+        self._start = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, limit)
+
+    def parts(self) -> Iterator[tuple[int, Vectors]]:
+        """Yield the vectors in parts, each with the number of its first row."""
+        for first, part in read_vectors(self.folder):
+            yield first, part
+            self._print(added=first + len(part), memory_mib=memory_mib(), peak_mib=peak_mib())
+
+    def search(
+        self, name: str, ask: Ask, remark: str, *, every: int = 1, effort: Effort | None = None, by_vector: bool = True
+    ) -> None:
+        """Measure a kind of search.
+
+        Args:
+            name: What distinguishes it from others of the engine.
+            ask: Searches once.
+            remark: Printed in the table.
+            every: Its filter admits every nth document.
+            effort: Raised until the recall suffices; the best value is used if none does.
+            by_vector: Whether the results are the nearest vectors.
+        """
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        begun = time.perf_counter()
+        build_seconds = begun - self._start
+        nearest = np.load(self.folder / f"nearest-{every}.npy")
+        if effort is not None:
+            recalls = []
+            for value in effort.values:
+                effort.choose(value)
+                recalls.append(recall([ask(query) for query in range(QUERIES)], nearest))
+                if recalls[-1] >= WANTED_RECALL:
+                    break
+            chosen = effort.values[int(np.argmax(recalls))]
+            effort.choose(chosen)
+            remark += f", {effort.name} {chosen}"
+        alone = self._alone(ask)
+        self._print(
+            name=f"{name}, filter {100 // every} %".strip(", ") if every > 1 else name,
+            build_seconds=build_seconds,
+            numpy_milliseconds=alone.numpy_milliseconds,
+            milliseconds=alone.milliseconds,
+            processor_milliseconds=alone.processor_milliseconds,
+            recall=recall(alone.found, nearest) if by_vector else None,
+            at_once={clients: _at_once(ask, clients) for clients in self._clients},
+            memory_mib=memory_mib(),
+            peak_mib=peak_mib(),
+            remark=remark,
+        )
+        self._start += time.perf_counter() - begun
+        signal.setitimer(signal.ITIMER_REAL, max(MIN_SECONDS, self._limit - build_seconds))
+
+    def _alone(self, ask: Ask) -> "_Alone":
+        """Let one client ask the queries in rounds, each of which follows one of the exhaustive search."""
+        alone = _Alone()
+        command = [sys.executable, "-m", "parts.exhaustive_search", str(self.folder)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as baseline:
+            assert baseline.stdin is not None
+            assert baseline.stdout is not None
+            for query in range(WARM_UP):
+                ask(query)
+            for first in range(0, QUERIES, ROUND):
+                if sum(alone.milliseconds) > ALONE_SECONDS * 1000:
+                    break
+                baseline.stdin.write("\n")
+                alone.numpy_milliseconds += json.loads(baseline.stdout.readline())
+                for query in range(first, min(first + ROUND, QUERIES)):
+                    alone.ask(ask, query)
+            baseline.stdin.close()
+        return alone
+
+    def _print(self, **figures: Any) -> None:
+        print(json.dumps(figures), flush=True)
+
+
+@dataclass
+class _Alone:
+    """Elapsed and processor time of each search of one client, its results, and the baseline at the same time."""
+
+    milliseconds: list[float] = field(default_factory=list)
+    processor_milliseconds: list[float] = field(default_factory=list)
+    numpy_milliseconds: list[float] = field(default_factory=list)
+    found: list[list[int]] = field(default_factory=list)
+
+    def ask(self, ask: Ask, query: int) -> None:
+        start, processor = time.perf_counter(), time.process_time()
+        rows = ask(query)
+        self.milliseconds.append(round((time.perf_counter() - start) * 1000, 3))
+        self.processor_milliseconds.append(round((time.process_time() - processor) * 1000, 3))
+        self.found.append([int(row) for row in rows])
+
+
+def _at_once(ask: Ask, clients: int) -> dict[str, float]:
+    """Let clients ask at once, each from another query on; return the p50 and the throughput."""
+    end = time.perf_counter() + AT_ONCE_SECONDS
+
+    def search(client: int) -> list[float]:
+        milliseconds = []
+        for query in count(client):
+            start = time.perf_counter()
+            ask(query % QUERIES)
+            milliseconds.append((time.perf_counter() - start) * 1000)
+            if time.perf_counter() > end:
+                break
+        return milliseconds
+
+    with ThreadPoolExecutor(clients) as pool:
+        taken = [each for milliseconds in pool.map(search, range(clients)) for each in milliseconds]
+    seconds = AT_ONCE_SECONDS + time.perf_counter() - end
+    return {"p50": float(np.median(taken)), "searches_per_second": len(taken) / seconds}
+
+
+def recall(found: Sequence[Sequence[int]], nearest: Any) -> float:
+    """Return the share of the nearest rows that were found, over the queries that were asked."""
+    hits = [len({*map(int, rows)} & {*best.tolist()}) for rows, best in zip(found, nearest, strict=False)]
+    return sum(hits) / (len(hits) * RESULTS)
+
+
+def memory_mib() -> float:
+    """Return the resident memory of this process (Linux)."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 1024**2
+
+
+def peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
