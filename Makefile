@@ -17,6 +17,8 @@ LOCK := uv pip compile --generate-hashes --python-version 3.11 --python-platform
 INSTALL := $(BIN)/python -m infra.environments install
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# What lies in these environments starts in half of the time when Python may keep what it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 

@@ -87,6 +87,9 @@ JUDGMENT: Final = "JUDGMENT"
 IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT)
 """Partitions whose items cannot be rebuilt from the documents bucket."""
 
+RECOVERABLE: Final = (CATALOGUE, DOCUMENT)
+"""Partitions whose items can be, by reading all documents again. The other items coordinate functions that run."""
+
 _ID_CHARACTERS: Final = 32
 
 MAX_KEY_BYTES: Final = 1000

@@ -1,21 +1,27 @@
 """The local knowledge base, and the project's CDK app deployed with the real `cdk` command line.
 
-Synthesis takes most of a start. It is skipped if its inputs are unchanged and the last deployment succeeded.
+Synthesis and deployment take most of a first start. A digest of all inputs names an assembly and a deployment: stacks
+are synthesized again only if no assembly has the name, and deployed again only if CloudFormation does not have them as
+the deployment with this name has left them.
 """
 
 import hashlib
 import json
 import os
+import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+import urllib3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -38,6 +44,7 @@ from ragstack_local.connection.connection import (
     local_environment,
 )
 from ragstack_local.errors import StackError
+from ragstack_local.stack import checkpoints
 from ragstack_local.stack.processes import LOG_LINES, Child, held_interrupts
 
 Step = Callable[[str], AbstractContextManager[Any]]
@@ -56,6 +63,7 @@ SOURCES: Final = (
     "app.py",
     "cdk.json",
     "cdk.context.json",
+    "requirements/answers.txt",
     "requirements/layer.txt",
     "requirements/milvus.txt",
     "requirements/tracing.txt",
@@ -70,6 +78,15 @@ SOURCES: Final = (
 PACKAGES: Final = ("aws-cdk-lib", "cdk-nag", "constructs", "jsii")
 
 OUTPUTS: Final = "outputs.json"
+
+ASSEMBLIES: Final = "assemblies"
+"""Subfolder of the data folder for the synthesized stacks, each assembly in a folder that is named by its inputs."""
+
+DEPLOYED: Final = "deployed.json"
+"""What was deployed, written when it is on the disk."""
+
+MAX_ASSEMBLIES: Final = 4
+"""Those of a few kinds of callers and settings, between which starts alternate."""
 
 
 class KnowledgeBaseType(StrEnum):
@@ -187,33 +204,86 @@ def _named(summaries: list[Any], name: str) -> Any | None:
     return next((summary for summary in summaries if summary["name"] == name), None)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Assembly:
-    """The synthesized stacks in a folder."""
+    """The synthesized stacks in a folder that is named by the digest of their inputs."""
 
     path: Path
-    inputs: str
-    is_current: bool = False
 
     @classmethod
-    def compare(cls, project: Project, path: Path, context: Mapping[str, str]) -> "Assembly":
-        """Compare a folder with the inputs that the checkout and the context values have now."""
-        assembly = cls(path, _digest(project, context))
-        note = assembly._note
-        noted = note.read_text() if note.is_file() else ""
-        assembly.is_current = noted == assembly.inputs and (path / "manifest.json").is_file()
-        return assembly
-
-    @contextmanager
-    def deployed(self) -> Iterator[None]:
-        """Deploy it within the context; it is current from then on only if that succeeds."""
-        self._note.unlink(missing_ok=True)
-        yield
-        self._note.write_text(self.inputs)
+    def find(cls, project: Project, folder: Path, context: Mapping[str, str]) -> "Assembly":
+        """Return the assembly of the inputs that the checkout and the context values have now."""
+        return cls(folder / _digest(project, context))
 
     @property
-    def _note(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.inputs")
+    def inputs(self) -> str:
+        """The digest of the inputs."""
+        return self.path.name
+
+    @property
+    def is_synthesized(self) -> bool:
+        """Whether the folder has the stacks, and their assets, which are not copied into it, still exist."""
+        if not (self.path / "manifest.json").is_file():
+            return False
+        manifests = (json.loads(file.read_text()) for file in self.path.glob("*.assets.json"))
+        return all((self.path / path).exists() for manifest in manifests for path in _assets(manifest))
+
+    @contextmanager
+    def synthesized(self) -> Iterator[Path]:
+        """Yield a folder that becomes the assembly if the context ends without an error."""
+        folder = self.path.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
+            new = Path(temporary, "new")
+            yield new
+            shutil.rmtree(self.path, ignore_errors=True)
+            new.rename(self.path)
+        assemblies = sorted(folder.glob("*/"), key=lambda each: each.stat().st_mtime, reverse=True)
+        for old in assemblies[MAX_ASSEMBLIES:]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _assets(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths in a manifest. Source: @aws-cdk/cloud-assembly-schema, FileAsset."""
+    for asset in manifest["files"].values():
+        yield asset["source"]["path"]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A deployment that succeeded and is on the disk.
+
+    Attributes:
+        inputs: The digest of the inputs of its assembly.
+        stacks: What CloudFormation said about each stack then, by name: id, status, and time of the last change.
+    """
+
+    inputs: str
+    stacks: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def read(cls, data: Path) -> "Deployment | None":
+        """Return the last deployment in a data folder; None if there is none, or it was interrupted."""
+        try:
+            return cls(**json.loads((data / DEPLOYED).read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def write(self, data: Path) -> None:
+        """Record the deployment."""
+        new = data / f"{DEPLOYED}.new"
+        new.write_text(json.dumps(asdict(self)))
+        new.replace(data / DEPLOYED)
+
+
+def _found_stacks(aws_endpoint: str) -> dict[str, list[str]]:
+    """Ask CloudFormation for the stacks of the app, as a deployment records them."""
+    cloudformation = local_client("cloudformation", aws_endpoint, Config(retries={"mode": "standard"}))
+    found = {}
+    for stack in cloudformation.describe_stacks()["Stacks"]:
+        changed_at = stack.get("LastUpdatedTime") or stack["CreationTime"]
+        found[str(stack["StackName"])] = [stack["StackId"], stack["StackStatus"], changed_at.isoformat()]
+    return found
 
 
 def _digest(project: Project, context: Mapping[str, str]) -> str:
@@ -272,23 +342,34 @@ def deploy(
         "answers_endpoint": answers_endpoint,
     }
     outputs = data / OUTPUTS
-    assembly = Assembly.compare(project, data / "cdk.out", context)
-    env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}", **WITHOUT_RULES)
-    cdk = _Cdk(project, env, data / "logs")
-    files = ("--app", str(assembly.path), "--outputs-file", str(outputs))
-    options = ("--require-approval", "never", "--method", "direct")
-    with assembly.deployed():
+    assembly = Assembly.find(project, data / ASSEMBLIES, context)
+    last = Deployment.read(data)
+    is_unchanged = last is not None and last.inputs == assembly.inputs and outputs.is_file()
+    if not (is_unchanged and last is not None and last.stacks == _found_stacks(aws_endpoint)):
+        (data / DEPLOYED).unlink(missing_ok=True)
+        shutil.rmtree(data / "cdk.out", ignore_errors=True)  # of earlier versions
+        env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}", **WITHOUT_RULES)
+        cdk = _Cdk(project, env, data / "logs")
+        is_synthesized = assembly.is_synthesized
         with step(
-            "Comparing the templates with the last start"
-            if assembly.is_current
+            "Preparing the deployment of the templates of an earlier start"
+            if is_synthesized
             else "Synthesizing the templates, because this is the first start or something has changed"
         ):
-            _prepare(cdk, assembly, context, data / "bootstrap", aws_endpoint)
+            _prepare(cdk, assembly, context, data / "bootstrap", aws_endpoint, is_synthesized=is_synthesized)
+        files = ("--app", str(assembly.path), "--outputs-file", str(outputs))
+        options = ("--require-approval", "never", "--method", "direct")
         with (
             step("Deploying storage, ingestion and API"),
             cdk.running("deploy", "--all", *files, *options) as deploying,
         ):
             cdk.finish(deploying)
+        os.utime(assembly.path)
+        shutil.rmtree(assembly.path / ".cache", ignore_errors=True)  # packages that were uploaded
+        if _digest(project, context) != assembly.inputs:  # something was changed during the synthesis
+            shutil.rmtree(assembly.path)
+        elif _is_saved(aws_endpoint):
+            Deployment(assembly.inputs, _found_stacks(aws_endpoint)).write(data)
     return Connection.from_outputs(
         json.loads(outputs.read_text()),
         DEFAULT_PREFIX,
@@ -320,21 +401,37 @@ def answers_environment(data: Path, aws_endpoint: str) -> dict[str, str]:
     return local_environment(aws_endpoint, **function["Environment"]["Variables"])
 
 
-def _prepare(cdk: "_Cdk", assembly: Assembly, context: Mapping[str, str], elsewhere: Path, aws_endpoint: str) -> None:
+def _prepare(
+    cdk: "_Cdk",
+    assembly: Assembly,
+    context: Mapping[str, str],
+    elsewhere: Path,
+    aws_endpoint: str,
+    *,
+    is_synthesized: bool,
+) -> None:
     """Bootstrap the account and synthesize the stacks in parallel, each only if needed."""
     with ExitStack() as running:
         commands = []
-        if not assembly.is_current:
+        if not is_synthesized:
+            folder = running.enter_context(assembly.synthesized())
             options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
-            synth = cdk.running("synth", "--quiet", "--output", str(assembly.path), *options)
+            # Assets stay where they are built, for all data folders.
+            synth = cdk.running("synth", "--quiet", "--no-staging", "--output", str(folder), *options)
             commands.append(running.enter_context(synth))
-        if not (assembly.is_current and _is_bootstrapped(aws_endpoint)):
+        if not _is_bootstrapped(aws_endpoint):
             # Outside the checkout, because cdk.json there makes `cdk bootstrap` synthesize the app.
             elsewhere.mkdir(parents=True, exist_ok=True)
             account = f"aws://{ACCOUNT}/{LOCAL_REGION}"
             commands.append(running.enter_context(cdk.running("bootstrap", account, folder=elsewhere)))
         for command in commands:
             cdk.finish(command)
+
+
+def _is_saved(aws_endpoint: str) -> bool:
+    """Have MiniStack write a checkpoint; return whether it did."""
+    answer = urllib3.request("PUT", f"{aws_endpoint}{checkpoints.ROUTE}", timeout=60.0, retries=False)
+    return answer.status == HTTPStatus.NO_CONTENT
 
 
 def _is_bootstrapped(aws_endpoint: str) -> bool:

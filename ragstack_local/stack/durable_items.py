@@ -5,6 +5,9 @@ bucket after a kill, but changes of access rules, judgments and the questions of
 write of such an item is appended to a file, and the file is synchronized with the disk, before the client gets its
 response. The file has the last word at the next start.
 
+The records of documents could be made again from the bucket, by reading all documents again. So what changes in them
+after a checkpoint is appended to another file, without waiting for the disk.
+
 Standard library only, like ``guard.py``: MiniStack's interpreter loads this file.
 """
 
@@ -16,7 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -90,6 +93,9 @@ class Journal:
         compact_bytes: Length over which it is written again.
     """
 
+    is_whole: ClassVar[bool] = True
+    """Whether it has all items of a table, also those that did not change since it was begun."""
+
     def __init__(self, file: Path, compact_bytes: int = COMPACT_BYTES) -> None:
         self._file = file
         self._compact_bytes = self._compact_at = compact_bytes
@@ -123,7 +129,7 @@ class Journal:
         end = self._file.stat().st_size if self.exists else 0
         try:
             with self._file.open("ab") as file:
-                _write(file, items)
+                self._write(file, items)
                 written = file.tell()
         except OSError:
             with suppress(OSError):  # an incomplete line
@@ -139,13 +145,38 @@ class Journal:
         """Write a new file; a kill leaves the old one or the new one."""
         new = self._file.with_suffix(".new")
         with new.open("wb") as file:
-            _write(file, items)
+            self._write(file, items)
         new.replace(self._file)
         folder = os.open(self._file.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+    def _write(self, file: Any, items: Mapping[Place, Item | None]) -> None:
+        file.write(_line(items))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+class Changes(Journal):
+    """A file of the items that changed since a checkpoint of the table. It survives a kill, but not every power cut."""
+
+    is_whole: ClassVar[bool] = False
+
+    def read(self) -> dict[Place, Item | None]:
+        """Return the changed items; nothing if a power cut has damaged a line, because the bucket has them too."""
+        try:
+            return super().read()
+        except RuntimeError:
+            return {}
+
+    def clear(self) -> None:
+        """Begin again after a checkpoint."""
+        self._file.unlink(missing_ok=True)
+
+    def _write(self, file: Any, items: Mapping[Place, Item | None]) -> None:
+        file.write(_line(items))
 
 
 class DurableItems:
@@ -226,9 +257,10 @@ class DurableItems:
                     continue
                 if self._journal.exists:
                     items = await self._restored(scope, table)
-                else:
+                    await asyncio.to_thread(self._journal.replace, items)
+                elif self._journal.is_whole:
                     items = {place: item async for place, item in self._scanned(scope, table)}
-                await asyncio.to_thread(self._journal.replace, items)
+                    await asyncio.to_thread(self._journal.replace, items)
                 self._tables.add(table)
 
     async def _restored(self, scope: Scope, table: str) -> dict[Place, Item | None]:
@@ -325,7 +357,5 @@ def _received(body: bytes) -> Receive:
     return receive
 
 
-def _write(file: Any, items: Mapping[Place, Item | None]) -> None:
-    file.write(json.dumps([[*place, item] for place, item in items.items()], separators=(",", ":")).encode() + b"\n")
-    file.flush()
-    os.fsync(file.fileno())
+def _line(items: Mapping[Place, Item | None]) -> bytes:
+    return json.dumps([[*place, item] for place, item in items.items()], separators=(",", ":")).encode() + b"\n"

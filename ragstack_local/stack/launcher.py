@@ -1,17 +1,20 @@
-"""Starts MiniStack behind the guard and the queue of the API, with items of its table that survive a kill.
+"""Starts MiniStack behind the guard and the queue of the API, with a state that survives a kill.
 
-Run by MiniStack's own interpreter: ``python -P launcher.py JOURNAL KEPT [ORIGIN ...]``, with the file of the items, and
-:class:`durable_items.KeptItems` as JSON.
+Run by MiniStack's own interpreter: ``python -P launcher.py SETTINGS [ORIGIN ...]``, with the settings as JSON: the
+files ``journal`` and ``changes`` of items, each with its :class:`durable_items.KeptItems`, and the folder ``unpacked``.
 
 MiniStack itself allows every web page: it accepts any Origin and Host, and sends ``Access-Control-Allow-Origin: *``.
 """
 
+import fcntl
 import hashlib
 import importlib.util
 import json
 import os
+import shutil
 import sys
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 from threading import Lock
@@ -30,27 +33,81 @@ The knowledge base takes documents of 50 MB.
 
 API: Final = "/_aws/execute-api/"
 
-_unpacking = Lock()
+UNUSED_SECONDS: Final = 24 * 3600.0
+"""An unpacked archive that no running stack uses is removed when it is older."""
+
+
+class UnpackedArchives:
+    """Unpacks each archive once for all stacks of a checkout, and links to it afterwards.
+
+    MiniStack unpacks all layers for each instance of a function, which takes a second of processor time and 150 MB.
+
+    Args:
+        folder: Where archives are unpacked, each in a folder that is named by its digest.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = Lock()
+        self._held: dict[str, int] = {}
+        """Descriptors of the folders in use, each with a shared lock that ends with this process."""
+
+    def unpack(self, archive: zipfile.ZipFile, path: Path) -> None:
+        """Link what an archive holds into an empty folder, and remove the archive, which nobody reads again."""
+        file = Path(str(archive.filename))
+        name = hashlib.sha256(file.read_bytes()).hexdigest()
+        shared = self._folder / name
+        with self._lock:
+            while name not in self._held:
+                if not shared.exists():
+                    self._write(archive, shared)
+                self._hold(shared)
+        for child in shared.iterdir():
+            (path / child.name).symlink_to(child)
+        file.unlink()
+
+    def _write(self, archive: zipfile.ZipFile, shared: Path) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._remove_unused()
+        partial = Path(tempfile.mkdtemp(dir=self._folder, prefix="."))
+        zipfile.ZipFile.extractall(archive, partial)
+        try:
+            partial.rename(shared)
+        except OSError:  # another stack was faster
+            shutil.rmtree(partial)
+
+    def _hold(self, shared: Path) -> None:
+        handle = os.open(shared, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_SH)
+        if shared.exists():
+            os.utime(shared)
+            self._held[shared.name] = handle
+        else:  # removed in between
+            os.close(handle)
+
+    def _remove_unused(self) -> None:
+        for other in self._folder.iterdir():
+            if other.stat().st_mtime > time.time() - UNUSED_SECONDS:
+                continue
+            handle = os.open(other, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(other, ignore_errors=True)
+            except BlockingIOError:
+                pass
+            finally:
+                os.close(handle)
 
 
 class SharedZipFile(zipfile.ZipFile):
-    """Unpacks each archive once, and links to it afterwards.
+    """An archive that is unpacked as :class:`UnpackedArchives` does."""
 
-    MiniStack unpacks all layers for each instance of a function, which takes a second of processor time.
-    """
+    archives: UnpackedArchives
 
     def extractall(self, path: Any = None, members: Any = None, pwd: Any = None) -> None:
         """Link what the archive holds into a folder. MiniStack always unpacks whole archives into empty folders."""
         assert members is pwd is None
-        content = Path(str(self.filename)).read_bytes()
-        shared = Path(tempfile.gettempdir(), f"archive-{hashlib.sha256(content).hexdigest()}")
-        with _unpacking:
-            if not shared.exists():
-                partial = shared.with_suffix(".partial")
-                super().extractall(partial)
-                partial.rename(shared)
-        for child in shared.iterdir():
-            Path(path, child.name).symlink_to(child)
+        self.archives.unpack(self, Path(path))
 
 
 def is_closed(method: str, path: str) -> bool:
@@ -63,24 +120,37 @@ def main() -> None:
     """Serve until asked to end."""
     here = Path(__file__)
     guard, limit = _load(GUARD), _load(GUARD.with_name("body_limit.py"))
-    refused, queue, durable = (
-        _load(here.with_name(name)) for name in ("refused_tokens.py", "api_queue.py", "durable_items.py")
+    refused, queue, durable, checkpoint = (
+        _load(here.with_name(name))
+        for name in ("refused_tokens.py", "api_queue.py", "durable_items.py", "checkpoints.py")
     )
     os.umask(guard.PRIVATE_UMASK)
     guard.end_with_parent()
     from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
-    from ministack.core import lambda_runtime  # type: ignore[import-not-found] # noqa: PLC0415
+    from ministack.core import lambda_runtime, persistence  # type: ignore[import-not-found] # noqa: PLC0415
+    from ministack.services import lambda_svc  # type: ignore[import-not-found] # noqa: PLC0415
 
+    settings, *origins = sys.argv[1:]
+    given = json.loads(settings)
+    SharedZipFile.archives = UnpackedArchives(Path(given["unpacked"]))
     lambda_runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": SharedZipFile})
-    journal, kept, *origins = sys.argv[1:]
-    items = durable.DurableItems(ministack.app, durable.Journal(Path(journal)), durable.KeptItems(**json.loads(kept)))
+    changes = durable.Changes(Path(given["changes"]["file"]))
+    items = durable.DurableItems(ministack.app, changes, durable.KeptItems(**given["changes"]["kept"]))
+    journal = durable.Journal(Path(given["journal"]["file"]))
+    items = durable.DurableItems(items, journal, durable.KeptItems(**given["journal"]["kept"]))
+    checkpoints = checkpoint.Checkpoints(
+        items, Path(os.environ["STATE_DIR"]), Path(os.environ["S3_DATA_DIR"]), changes.clear
+    )
+    checkpoints.install(ministack, persistence, lambda_svc)
     limited = limit.BodyLimit(
-        refused.RefusedTokens(queue.ApiQueue(items)),
+        refused.RefusedTokens(queue.ApiQueue(checkpoints)),
         lambda path: limit.API_BYTES if path.startswith(API) else MAX_BODY_BYTES,
     )
     ministack.app = guard.BrowserGuard(limited, origins=origins, is_closed=is_closed)
     del sys.argv[1:]
     ministack.main()
+    if checkpoints.has_failed:
+        sys.exit("The state of the last checkpoint is older than the end of this run")
 
 
 def _load(file: Path) -> ModuleType:

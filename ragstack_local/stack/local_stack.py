@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
@@ -19,7 +19,14 @@ from local_bedrock.http.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
-from ragstack_common.registry.table import BY_LABEL, EXPIRES_AT, IRRECOVERABLE, PARTITION_KEY, SORT_KEY
+from ragstack_common.registry.table import (
+    BY_LABEL,
+    EXPIRES_AT,
+    IRRECOVERABLE,
+    PARTITION_KEY,
+    RECOVERABLE,
+    SORT_KEY,
+)
 from ragstack_common.settings.access import NO_ACCESS_FILE, AuthKind, Tenants
 from ragstack_local.connection import running
 from ragstack_local.connection.connection import Connection, Project, local_environment
@@ -37,7 +44,7 @@ from ragstack_local.stack.deployment import (
 from ragstack_local.stack.durable_items import Journal, KeptItems
 from ragstack_local.stack.last_callers import LastCallers
 from ragstack_local.stack.processes import Child, held_interrupts, raised_interrupts, require_free_port
-from ragstack_local.stack.recovery import DataFolder
+from ragstack_local.stack.recovery import DataFolder, Session
 
 DEFAULT_PORT: Final = 4566
 DEFAULT_DATA: Final = "local"
@@ -49,6 +56,9 @@ BEDROCK: Final = "bedrock"
 """Subfolder of the data folder for the local Bedrock."""
 
 KEPT_ITEMS: Final = KeptItems(IRRECOVERABLE, PARTITION_KEY, SORT_KEY, EXPIRES_AT, BY_LABEL)
+
+UNPACKED: Final = Path("build", "unpacked")
+"""Where MiniStack unpacks layers and functions, below the checkout."""
 
 ANSWER_SECONDS: Final = 900
 """API Gateway waits as long for a response that streams."""
@@ -178,20 +188,7 @@ def local_stack(
         access = None if options.access == project.sample_access else options.access
         LastCallers(options.auth, access, options.tenants).write(options.data, replaces=not options.is_demonstration)
         with step("Starting MiniStack and the local Bedrock"):
-            with held_interrupts():
-                ministack = _start_ministack(project, options, folder)
-                cleanup.callback(shutil.rmtree, _temporary(options), ignore_errors=True)
-                cleanup.callback(lambda: setattr(session, "is_written", ministack.stop()))
-            with held_interrupts():
-                bedrock = _start_bedrock(options, aws_endpoint)
-                cleanup.callback(bedrock.stop)
-            issuing = []
-            if options.has_people:
-                with held_interrupts():
-                    issuing.append(_start_issuer(options, aws_endpoint))
-                    cleanup.callback(issuing[0].stop)
-            bedrock.wait_until(lambda: _answers(f"{bedrock_endpoint}/health"), START_SECONDS)
-            ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
+            services = _start_services(cleanup, project, options, folder, session)
         with step("Creating the knowledge base"):
             chosen = options.knowledge_base or deployed_type(options.data)
             knowledge_base = LocalKnowledgeBase.ensure(bedrock_endpoint, chosen)
@@ -206,26 +203,29 @@ def local_stack(
             chosen={**options.chosen, **({"tenant_knowledge_bases": json.dumps(tenants)} if tenants else {})},
             step=step,
         )
-        with step("Starting the server of answers"):
-            answering = _started(
-                cleanup, lambda: _start_answers(project, options, aws_endpoint), f"{answers_endpoint}/health"
-            )
         connection = replace(connection, console_url=console.console_url(options.console_port))
-        with step("Starting the console"):
-            ready = f"http://{LOCAL}:{options.console_port}/console.json"
-            serving = _started(cleanup, lambda: _start_console(options, connection), ready)
+        with step("Starting the server of answers and the console"):
+            with held_interrupts():
+                answering = _start_answers(project, options, aws_endpoint)
+                cleanup.callback(answering.stop)
+            with held_interrupts():
+                serving = _start_console(options, connection)
+                cleanup.callback(serving.stop)
+            serving.wait_until(lambda: _answers(f"http://{LOCAL}:{options.console_port}/console.json"), START_SECONDS)
+            answering.wait_until(lambda: _answers(f"{answers_endpoint}/health"), START_SECONDS)
         session.is_deployed = True
         if session.recovers:
+            how = "comparing" if session.continues else "uploading"
             with step(
-                "The last run did not end cleanly: uploading its documents again. Changes of access rules, judgments"
-                " and budgets are kept"
+                f"The last run did not end cleanly: {how} its documents again. Changes of access rules, judgments and"
+                " budgets are kept"
             ):
-                folder.restore(connection)
+                (folder.resume if session.continues else folder.restore)(connection)
         from ragstack_local.stack.rebuilding import rebuild  # noqa: PLC0415 - help does without
 
-        rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers)
+        rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers and not session.continues)
         announce(asdict(connection))
-        children = (ministack, bedrock, answering, serving, *issuing)
+        children = (*services, answering, serving)
         yield RunningStack(connection, children, is_second=place != project.running)
 
 
@@ -261,13 +261,26 @@ def _require_free_ports(options: StackOptions) -> None:
         require_free_port(port, name, option)
 
 
-def _started(cleanup: ExitStack, start: Callable[[], Child], url: str) -> Child:
-    """Start a process that ends with the stack, and wait until its URL answers."""
+def _start_services(
+    cleanup: ExitStack, project: Project, options: StackOptions, folder: DataFolder, session: Session
+) -> list[Child]:
+    """Start what answers in the place of AWS, all at once, and wait until it answers; it ends with the cleanup."""
+    aws_endpoint = f"http://{LOCAL}:{options.port}"
     with held_interrupts():
-        child = start()
-        cleanup.callback(child.stop)
-    child.wait_until(lambda: _answers(url), START_SECONDS)
-    return child
+        ministack = _start_ministack(project, options, folder)
+        cleanup.callback(shutil.rmtree, _temporary(options), ignore_errors=True)
+        cleanup.callback(lambda: setattr(session, "is_written", ministack.stop()))
+    with held_interrupts():
+        bedrock = _start_bedrock(options, aws_endpoint)
+        cleanup.callback(bedrock.stop)
+    services = [ministack, bedrock]
+    if options.has_people:
+        with held_interrupts():
+            services.append(_start_issuer(options, aws_endpoint))
+            cleanup.callback(services[-1].stop)
+    bedrock.wait_until(lambda: _answers(f"http://{LOCAL}:{options.bedrock_port}/health"), START_SECONDS)
+    ministack.wait_until(lambda: _answers(f"{aws_endpoint}/_ministack/health"), START_SECONDS)
+    return services
 
 
 def _start_ministack(project: Project, options: StackOptions, folder: DataFolder) -> Child:
@@ -296,8 +309,13 @@ def _start_ministack(project: Project, options: StackOptions, folder: DataFolder
         SFTP_ENABLED="0",
     )
     # -P keeps the launcher's folder off the path of MiniStack and of the functions.
-    command: list[str | Path] = [project.ministack.with_name("python"), "-P", launcher.__file__, folder.journal]
-    command += [json.dumps(KEPT_ITEMS._asdict()), *options.pages]
+    settings = {
+        "journal": {"file": str(folder.journal), "kept": KEPT_ITEMS._asdict()},
+        "changes": {"file": str(folder.changes), "kept": KEPT_ITEMS._replace(partitions=RECOVERABLE)._asdict()},
+        "unpacked": str(project.root / UNPACKED),
+    }
+    command: list[str | Path] = [project.ministack.with_name("python"), "-P", launcher.__file__, json.dumps(settings)]
+    command += options.pages
     return Child.start("MiniStack", command, env, _logs(options) / "ministack.log", ends_with_parent=True)
 
 

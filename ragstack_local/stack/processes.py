@@ -120,7 +120,11 @@ class Child:
             process = subprocess.Popen(  # noqa: S603 - the commands are ours
                 [str(part) for part in command],
                 cwd=folder,
-                env={**env, ENDS_WITH_PARENT: "1"} if ends_with_parent else dict(env),
+                env={
+                    # They run from the project's own environments, and would compile themselves at each start.
+                    **{name: value for name, value in env.items() if name != "PYTHONDONTWRITEBYTECODE"},
+                    **({ENDS_WITH_PARENT: "1"} if ends_with_parent else {}),
+                },
                 stdin=subprocess.PIPE if ends_with_parent else subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -1,12 +1,16 @@
 """When stacks that were synthesized are deployed again as they are."""
 
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib.metadata import version
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from infra.layers import EXTRA_REQUIREMENTS, REQUIREMENTS
 from local_bedrock.server import running
 from ragstack_local.connection.connection import Project
 from ragstack_local.errors import StackError
@@ -34,24 +38,26 @@ def write(file: Path, text: str) -> None:
 
 
 def assembly(project: Project, **more: str) -> Assembly:
-    return Assembly.compare(project, project.data / "cdk.out", CONTEXT | more)
+    return Assembly.find(project, project.data / "assemblies", CONTEXT | more)
 
 
-def deploy(project: Project, **more: str) -> None:
-    synthesized = assembly(project, **more)
-    with synthesized.deployed():
-        write(synthesized.path / "manifest.json", "{}")
+def synthesize(project: Project, **more: str) -> None:
+    (asset := project.root / "build/layer.zip").parent.mkdir(exist_ok=True)
+    asset.write_text("packages")
+    with assembly(project, **more).synthesized() as folder:
+        write(folder / "manifest.json", "{}")
+        write(folder / "Api.assets.json", json.dumps({"files": {"layer": {"source": {"path": str(asset)}}}}))
 
 
-def test_a_deployment_is_current_until_something_changes(project: Project) -> None:
-    before = assembly(project).is_current
+def test_an_assembly_is_used_until_something_changes(project: Project) -> None:
+    before = assembly(project).is_synthesized
 
-    deploy(project)
+    synthesize(project)
 
     assert not before
-    assert assembly(project).is_current
-    deploy(project)
-    assert assembly(project).is_current
+    assert assembly(project).is_synthesized
+    synthesize(project)
+    assert assembly(project).is_synthesized
 
 
 @pytest.mark.parametrize(
@@ -63,40 +69,210 @@ def test_a_deployment_is_current_until_something_changes(project: Project) -> No
         lambda root: write(root / "ragstack_common/core/errors.py", "second"),
         lambda root: write(root / "ragstack_common/new.py", ""),
         lambda root: write(root / "cdk.context.json", "{}"),
+        lambda root: write(root / "requirements/answers.txt", "uvicorn==2"),
         lambda root: (root / "infra/stacks/api.py").unlink(),
         lambda root: (root / "infra/stacks/api.py").rename(root / "infra/stacks/storage.py"),
         lambda root: write(root / "layer.zip", "second"),
-        lambda root: (root / ".ragstack/cdk.out/manifest.json").unlink(),
+        lambda root: (root / "build/layer.zip").unlink(),
+        lambda root: next((root / ".ragstack/assemblies").glob("*/manifest.json")).unlink(),
+        lambda root: shutil.rmtree(root / ".ragstack"),
     ],
-    ids=["app", "stack", "handler", "layer", "new file", "context", "deleted", "renamed", "own layer", "no assembly"],
+    ids=[
+        *("app", "stack", "handler", "common layer", "new file", "context", "packages", "deleted", "renamed"),
+        *("own layer", "no layer", "no assembly", "no data"),
+    ],
 )
 def test_changed_sources_are_synthesized_again(project: Project, change: Callable[[Path], object]) -> None:
-    deploy(project, dependencies_layer="layer.zip")
+    synthesize(project, dependencies_layer="layer.zip")
 
     change(project.root)
 
-    assert not assembly(project, dependencies_layer="layer.zip").is_current
+    assert not assembly(project, dependencies_layer="layer.zip").is_synthesized
 
 
-def test_after_a_deployment_that_failed_it_is_synthesized_again(project: Project) -> None:
-    deploy(project)
+@pytest.mark.parametrize("package", deployment.PACKAGES)
+def test_another_version_of_a_package_is_synthesized_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    synthesize(project)
 
-    with pytest.raises(RuntimeError), assembly(project).deployed():
-        raise RuntimeError
+    monkeypatch.setattr(deployment, "version", lambda name: "0" if name == package else version(name))
 
-    assert not assembly(project).is_current
-
-
-def test_a_change_during_the_synthesis_is_seen_by_the_next_start(project: Project) -> None:
-    synthesized = assembly(project)
-    with synthesized.deployed():
-        write(synthesized.path / "manifest.json", "{}")
-        write(project.root / "app.py", "second")
-
-    assert not assembly(project).is_current
+    assert not assembly(project).is_synthesized
 
 
-def test_a_deployment_that_fails_says_what_the_app_said(tmp_path: Path) -> None:
+def test_starts_that_alternate_between_callers_synthesize_once(project: Project) -> None:
+    """As `make demo` and `make up` do."""
+    synthesize(project, auth="none,oidc")
+    synthesize(project)
+
+    assert assembly(project, auth="none,oidc").is_synthesized
+    assert assembly(project).is_synthesized
+    assert not assembly(project, auth="oidc").is_synthesized
+
+
+def test_old_assemblies_are_removed(project: Project) -> None:
+    for number in range(deployment.MAX_ASSEMBLIES + 2):
+        synthesize(project, aws_endpoint=f"http://127.0.0.1:{4000 + number}")
+
+    assert len([*(project.data / "assemblies").iterdir()]) == deployment.MAX_ASSEMBLIES
+
+
+def test_a_synthesis_that_failed_is_done_again(project: Project) -> None:
+    with pytest.raises(ZeroDivisionError), assembly(project).synthesized() as folder:
+        write(folder / "manifest.json", str(1 // 0))
+
+    assert not assembly(project).is_synthesized
+    assert [*(project.data / "assemblies").iterdir()] == []
+
+
+def test_the_version_of_a_package_that_a_function_needs_is_an_input() -> None:
+    """Each file of requirements from which a layer is built is among the sources."""
+    assert {f"requirements/{file.name}" for file in (REQUIREMENTS, *EXTRA_REQUIREMENTS.values())} <= {
+        *deployment.SOURCES
+    }
+
+
+class Services:
+    """A command line that notes what it is asked, and a CloudFormation that has the stacks that it deployed."""
+
+    def __init__(self, project: Project, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.project, self.data = project, data
+        self.deployments = 0
+        self.can_save = True
+        self.calls = data / "calls"
+        cdk = project.root / "node_modules/.bin/cdk"
+        write(
+            cdk,
+            '#!/bin/sh\n[ -e "$CALLS-fails" ] && exit 1\necho $1 >> "$CALLS"\nwhile [ $# -gt 0 ]; do case $1 in\n'
+            "--output) mkdir -p $2; echo {} > $2/manifest.json;;\n"
+            '--outputs-file) cp "$CALLS-outputs" $2; echo >> "$CALLS-deployments";;\nesac; shift; done\n',
+        )
+        cdk.chmod(0o700)
+        merged = dict.fromkeys(("ApiUrl", "DocumentsBucketName", "KnowledgeBaseId", "DataSourceId"), "x")
+        merged |= {f"{name}QueueUrl": "x" for name in ("Ingestion", "DeadLetter", "Status", "Conversion", "Receipts")}
+        merged |= dict.fromkeys(("LargeConversionQueueUrl", "JobsQueueUrl", "RegistryTableName"), "x")
+        write(Path(f"{self.calls}-outputs"), json.dumps({"RagStackApi": merged}))
+        monkeypatch.setenv("CALLS", str(self.calls))
+        monkeypatch.setattr(deployment, "_found_stacks", lambda _: self.stacks)
+        monkeypatch.setattr(deployment, "_is_bootstrapped", lambda _: True)
+        monkeypatch.setattr(deployment, "_is_saved", lambda _: self.can_save)
+        self.is_lost = False
+
+    @property
+    def stacks(self) -> dict[str, list[str]]:
+        count = len(found.read_text()) if (found := Path(f"{self.calls}-deployments")).exists() else 0
+        return {} if self.is_lost or not count else {"RagStackApi": ["id", "CREATE_COMPLETE", str(count)]}
+
+    def start(self, **chosen: str) -> list[str]:
+        """Deploy as a start does; return the commands that were run."""
+        before = len(self.calls.read_text().split()) if self.calls.exists() else 0
+        deployment.deploy(
+            self.project,
+            data=self.data,
+            aws_endpoint=NOWHERE,
+            bedrock_endpoint=NOWHERE,
+            answers_endpoint=NOWHERE,
+            knowledge_base=LocalKnowledgeBase("KB", "DS", KnowledgeBaseType.VECTOR),
+            chosen=chosen,
+            step=lambda _: nullcontext(),
+        )
+        return self.calls.read_text().split()[before:]
+
+
+@pytest.fixture
+def services(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Services:
+    (data := tmp_path / "data").mkdir()
+    return Services(project, data, monkeypatch)
+
+
+def test_what_is_deployed_is_not_deployed_again(services: Services) -> None:
+    assert services.start() == ["synth", "deploy"]
+    assert services.start() == []
+    assert services.start(search_k="5") == ["synth", "deploy"]
+    assert services.start() == ["deploy"]
+    assert services.start() == []
+
+
+def test_changed_sources_are_deployed(services: Services) -> None:
+    services.start()
+
+    write(services.project.root / "lambdas/query/handler.py", "second")
+
+    assert services.start() == ["synth", "deploy"]
+
+
+def test_stacks_that_the_services_do_not_have_are_deployed(services: Services) -> None:
+    """The data folder was deleted in part, or a kill has left an earlier state."""
+    services.start()
+
+    services.is_lost = True
+
+    assert services.start() == ["deploy"]
+
+
+def test_a_deployment_that_another_program_changed_is_deployed(services: Services) -> None:
+    services.start()
+
+    with Path(f"{services.calls}-deployments").open("a") as deployments:
+        deployments.write("\n")
+
+    assert services.start() == ["deploy"]
+
+
+@pytest.mark.parametrize("name", ["deployed.json", "outputs.json"])
+def test_a_deployment_without_a_record_is_deployed(services: Services, name: str) -> None:
+    services.start()
+
+    (services.data / name).unlink()
+
+    assert services.start() == ["deploy"]
+
+
+def test_a_deployment_that_failed_is_repeated(services: Services) -> None:
+    services.start()
+    failing = Path(f"{services.calls}-fails")
+    failing.touch()
+
+    with pytest.raises(StackError, match="failed"):
+        services.start(search_k="5")
+    failing.unlink()
+
+    assert services.start(search_k="5") == ["synth", "deploy"]
+
+
+def test_a_deployment_that_was_killed_is_repeated(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    services.start()
+    with monkeypatch.context() as killed:
+        killed.setattr(deployment.Deployment, "write", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            services.start(search_k="5")
+
+    assert services.start(search_k="5") == ["deploy"]
+
+
+def test_a_deployment_that_is_not_on_the_disk_is_not_relied_on(services: Services) -> None:
+    services.can_save = False
+    services.start()
+
+    assert services.start() == ["deploy"]
+
+
+def test_a_change_during_the_synthesis_is_seen_by_the_next_start(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = services.project.root / "app.py"
+    with monkeypatch.context() as changing:
+        changing.setattr(deployment, "_is_bootstrapped", lambda _: app.write_text("second") > 0)
+        services.start()
+
+    assert services.start() == ["synth", "deploy"]
+    write(app, "first")
+    assert services.start() == ["synth", "deploy"]
+
+
+def test_a_deployment_that_fails_says_what_the_app_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment, "_is_bootstrapped", lambda _: True)
     cdk = tmp_path / "checkout" / "node_modules" / ".bin" / "cdk"
     write(cdk, "#!/bin/sh\necho search_k=0 is invalid\necho app.py: Subprocess exited with error 1\nexit 1\n")
     cdk.chmod(0o700)

@@ -1,6 +1,6 @@
 """The real MiniStack behind the guard, with a page that is allowed to use it."""
 
-import tempfile
+import os
 import zipfile
 from pathlib import Path
 
@@ -58,17 +58,43 @@ def test_ministacks_own_routes_are_closed_to_changes() -> None:
     assert launcher.is_closed("POST", "/_ministack/anything")
 
 
-def test_an_archive_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+def archive(place: Path, content: str) -> launcher.SharedZipFile:
+    place.mkdir()
+    with zipfile.ZipFile(place / "layer.zip", "w") as written:
+        written.writestr(zipfile.ZipInfo("python/layer.py"), content)
+    return launcher.SharedZipFile(place / "layer.zip")
+
+
+def test_an_archive_is_unpacked_once_for_all_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = []
     for instance, layer in (("first", "same"), ("second", "same"), ("third", "other")):
-        (folder := tmp_path / instance).mkdir()
-        with zipfile.ZipFile(folder / "layer.zip", "w") as written:
-            written.writestr(zipfile.ZipInfo("python/layer.py"), layer)
-        (folder / "layer").mkdir()
-        with launcher.SharedZipFile(folder / "layer.zip") as archive:
-            archive.extractall(folder / "layer")
-        places.append(folder / "layer/python/layer.py")
+        # Each stack has its own process.
+        monkeypatch.setattr(
+            launcher.SharedZipFile, "archives", launcher.UnpackedArchives(tmp_path / "shared"), raising=False
+        )
+        with archive(tmp_path / instance, layer) as opened:
+            opened.extractall(tmp_path / instance)
+        places.append(tmp_path / instance / "python/layer.py")
 
     assert [place.read_text() for place in places] == ["same", "same", "other"]
     assert places[0].resolve() == places[1].resolve() != places[2].resolve()
+    assert [*tmp_path.glob("*/layer.zip")] == []
+
+
+def test_only_old_archives_that_no_stack_uses_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used, others = launcher.UnpackedArchives(tmp_path / "shared"), launcher.UnpackedArchives(tmp_path / "shared")
+    for archives, layer in ((used, "used"), (others, "old"), (others, "new")):
+        monkeypatch.setattr(launcher.SharedZipFile, "archives", archives, raising=False)
+        with archive(tmp_path / layer, layer) as opened:
+            opened.extractall(tmp_path / layer)
+    for handle in others._held.values():
+        os.close(handle)
+    for layer in ("used", "old"):
+        os.utime((tmp_path / layer / "python").resolve().parent, (0, 0))
+
+    with archive(tmp_path / "another", "another") as opened:
+        opened.extractall(tmp_path / "another")
+
+    assert (tmp_path / "used/python/layer.py").read_text() == "used"
+    assert (tmp_path / "new/python/layer.py").read_text() == "new"
+    assert not (tmp_path / "old/python").exists()

@@ -1,10 +1,13 @@
 """Documents that outlive a local stack which was killed, with the real MiniStack as S3."""
 
+import hashlib
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -147,6 +150,103 @@ def test_after_a_kill_all_documents_are_uploaded_again(
     assert restored == {key: key for key in ODD_KEYS} | {"plain.md": "changed"}
     assert known == {f"s3://{BUCKET}/plain.md"}
     assert not (tmp_path / "recovered-documents").exists()
+
+
+def save(connection: Connection) -> None:
+    assert urllib3.request("PUT", f"{connection.aws_endpoint}/_ragstack/checkpoint", timeout=60).status == 204
+
+
+def test_after_a_kill_a_start_continues_from_the_checkpoint(tmp_path: Path, project: Project) -> None:
+    """Objects, and changes of the registry, are those at the kill; everything else is as of the checkpoint."""
+    folder = DataFolder(tmp_path)
+    with folder.opened(), ministack(project, folder) as (connection, child):
+        queue = connection.client("sqs").create_queue(QueueName="kept")["QueueUrl"]
+        put(connection, *ODD_KEYS)
+        save(connection)
+        put(connection, "plain.md", text="changed")
+        put(connection, "deleted.md")
+        connection.client("s3").delete_object(Bucket=BUCKET, Key="deleted.md")
+        kill(child)
+
+    with folder.opened() as session, ministack(project, folder) as (connection, _):
+        queues = connection.client("sqs").list_queues()["QueueUrls"]
+        found = objects(connection)
+        versioning = connection.client("s3").get_bucket_versioning(Bucket=BUCKET)["Status"]
+
+    assert (session.recovers, session.continues) == (True, True)
+    assert [url.rpartition("/")[2] for url in queues] == [queue.rpartition("/")[2]]
+    assert found == {key: key for key in ODD_KEYS} | {"plain.md": "changed"}
+    assert versioning == "Enabled"
+
+
+@pytest.mark.parametrize("killed", ["while it is written", "between the renames", "before the old one is removed"])
+def test_a_kill_amid_a_checkpoint_leaves_the_earlier_one_or_the_new_one(tmp_path: Path, killed: str) -> None:
+    folder = DataFolder(tmp_path)
+    new, old = tmp_path / "state.new", tmp_path / "state.old"
+    for each in (folder.state, new):
+        each.mkdir()
+        (each / "complete").touch()
+    (tmp_path / "in-use").touch()
+    if killed == "while it is written":
+        (new / "complete").unlink()
+    else:
+        folder.state.rename(old)
+    if killed == "before the old one is removed":
+        new.rename(folder.state)
+
+    with folder.opened() as session:
+        assert session.continues
+        assert [*tmp_path.glob("state*")] == [folder.state]
+
+
+def test_objects_that_a_kill_has_left_half_written_are_described_again(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    with folder.opened(), ministack(project, folder) as (connection, child):
+        put(connection, "whole.md", "replaced.md", "new.md")
+        save(connection)
+        kill(child)
+    (bucket,) = folder.objects.glob(f"*/{BUCKET}")
+    (bucket / "replaced.md").write_text("newer")
+    (bucket / "new.md.meta.json").unlink()
+
+    with folder.opened(), ministack(project, folder) as (connection, _):
+        found = objects(connection)
+        head = connection.client("s3").head_object(Bucket=BUCKET, Key="replaced.md")
+
+    assert found == {"whole.md": "whole.md", "replaced.md": "newer"}
+    assert (head["ETag"], head["ContentLength"]) == (f'"{hashlib.md5(b"newer").hexdigest()}"', 5)
+
+
+def test_packages_of_functions_are_kept_once_and_take_no_space(tmp_path: Path, project: Project) -> None:
+    package = io.BytesIO()
+    with zipfile.ZipFile(package, "w") as written:
+        written.writestr("python/layer.py", os.urandom(100_000))
+    folder = DataFolder(tmp_path)
+    with folder.opened(), ministack(project, folder) as (connection, child):
+        s3, functions = connection.client("s3"), connection.client("lambda")
+        s3.create_bucket(Bucket=(assets := "cdk-x-assets-000000000000-us-east-1"))
+        s3.put_object(Bucket=assets, Key="layer.zip", Body=package.getvalue())
+        for name in ("one", "two"):
+            functions.publish_layer_version(LayerName=name, Content={"S3Bucket": assets, "S3Key": "layer.zip"})
+        save(connection)
+        links = {file.stat().st_nlink for file in (folder.state / "packages").iterdir()}
+        s3.delete_object(Bucket=assets, Key="layer.zip")
+        kill(child)
+
+    with folder.opened(), ministack(project, folder) as (connection, child):
+        save(connection)
+        functions = connection.client("lambda")
+        sizes = {
+            functions.get_layer_version(LayerName=each, VersionNumber=1)["Content"]["CodeSize"]
+            for each in ("one", "two")
+        }
+        child.stop()
+    (kept,) = (folder.state / "packages").iterdir()
+
+    assert links == {2}
+    assert sizes == {len(package.getvalue())}
+    assert kept.read_bytes() == package.getvalue()
+    assert (folder.state / "lambda.json").stat().st_size < 50_000
 
 
 def test_a_kill_during_the_recovery_loses_nothing_and_the_newest_wins(tmp_path: Path, project: Project) -> None:
