@@ -14,7 +14,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import boto3
 import numpy as np
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
-from parts.measuring import CREDENTIALS, local_bedrock, table
+from parts.measuring import CREDENTIALS, local_bedrock, passages, table
 from rich.console import Console
 from tokenizers import Tokenizer
 
@@ -68,12 +67,6 @@ def main() -> None:
             [(name, f"{value:.0f}") for name, value in measured.items()],
         )
     )
-
-
-def passages(data: Path, number: int) -> list[str]:
-    lines = [json.loads(line) for line in (data / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
-    texts = [f"{line.get('title', '')}\n{line['text']}" for line in lines if line["text"].strip()]
-    return [f"{place}. {text}" for place, text in zip(count(1), islice(cycle(texts), number), strict=False)]
 
 
 def rate(texts: list[str], embed: Callable[[], object]) -> float:

@@ -3,12 +3,15 @@
 import asyncio
 import json
 import multiprocessing
+import os
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count, cycle, islice
 from math import ceil
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -38,6 +41,45 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], cap
 def percentile(values: Sequence[float], percent: float) -> float:
     """Return the smallest value that *percent* of the values do not exceed."""
     return sorted(values)[max(0, ceil(len(values) * percent / 100) - 1)]
+
+
+def passages(data: Path, number: int) -> list[str]:
+    """Return texts of a data set in BEIR's form, repeated as needed and numbered so that no two are equal."""
+    with (data / "corpus.jsonl").open(encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    texts = [f"{line.get('title', '')}\n{line['text']}" for line in lines if line["text"].strip()]
+    return [f"{place}. {text}" for place, text in zip(count(1), islice(cycle(texts), number), strict=False)]
+
+
+def mixed_documents(files: Path, data: Path, number: int, suffixes: Collection[str]) -> dict[str, bytes]:
+    """Return documents by name: each fourth is a file of a folder, the others are texts of a data set."""
+    paths = cycle(sorted(path for path in files.rglob("*") if path.suffix in suffixes))
+    texts = iter(passages(data, number))
+    mixed = {}
+    for place in range(number):
+        name, content = f"{place:05}.md", next(texts).encode()
+        if place % 4 == 3:
+            path = next(paths)
+            name, content = f"{place:05}-{path.name}", path.read_bytes()
+        mixed[name] = content
+    return mixed
+
+
+def indexed(agent: Any, ids: Mapping[str, str], poll_seconds: float) -> Counter[str]:
+    """Wait until no document of a data source is under way; return the number of each status."""
+    paginator = agent.get_paginator("list_knowledge_base_documents")
+    while True:
+        pages = paginator.paginate(**ids)
+        statuses = Counter(detail["status"] for page in pages for detail in page["documentDetails"])
+        if not {"STARTING", "PENDING", "IN_PROGRESS"}.intersection(statuses):
+            return statuses
+        time.sleep(poll_seconds)
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of a process and of its children that have ended. Source: proc(5), stat."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
