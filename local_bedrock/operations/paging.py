@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 DEFAULT_PAGE: Final = 100
 SNAPSHOT_SECONDS: Final = 600.0
 MAX_SNAPSHOTS: Final = 2000
-"""The ranking of one search takes 32 KB at most."""
+"""What is kept of one search takes 160 KB at most."""
 
 _GONE: Final = (
     "The results for this nextToken have expired: send the request again without a nextToken."
@@ -133,7 +133,7 @@ class Snapshots:
         with self._lock:
             fingerprint, content = self._kept.get(token["snapshot"], (None, None))
         if fingerprint is None:
-            raise InvalidRequest(_GONE)
+            raise expired()
         if fingerprint != listing.fingerprint() or token["offset"] < 0:
             raise InvalidRequest(_INVALID)
         return content, token["offset"]
@@ -145,6 +145,11 @@ class Snapshots:
         with self._lock:
             self._kept[identifier] = listing.fingerprint(), content
         return write_token({"snapshot": identifier, "offset": offset})
+
+
+def expired() -> InvalidRequest:
+    """Return the error of a token whose results are not kept any longer."""
+    return InvalidRequest(_GONE)
 
 
 def _snapshot_token(listing: Listing) -> dict[str, Any] | None:

@@ -10,13 +10,13 @@ import apsw
 from local_bedrock.http.errors import InvalidRequest
 from local_bedrock.http.wire import HeadedAnswer, header_value
 from local_bedrock.operations.context import Answer, Context, Request, active_knowledge_base, refuse_unsupported
-from local_bedrock.operations.paging import Listing
+from local_bedrock.operations.paging import Listing, expired
 from local_bedrock.operations.results import Result, further_page, reranked, written_results
 from local_bedrock.operations.search_configuration import read_configuration
 from local_bedrock.processes.embedding_processes import UnavailableEmbedding
 from local_bedrock.search import ranking
 from local_bedrock.search.access import Reader, has_access_lists
-from local_bedrock.search.ranking import Ranking, Search
+from local_bedrock.search.ranking import Found, Ranking, Search
 from local_bedrock.store.resources import StoredKnowledgeBase
 from ragstack_common.core.uris import resource_id
 from ragstack_common.settings.names import EMBEDDING_HEADER, SIGNALS_HEADER
@@ -37,13 +37,16 @@ def retrieve(context: Context, request: Request) -> Answer:
         first = search(context, query)
         found, ranked, following, embedding = first.results, first.ranking, first.following, first.embedding
     else:
-        ranked, start = continued
-        with context.database.read() as view:
+        (kept, embedding), start = continued
+        with context.database.read(query.knowledge_base_id) as view:
             base = active_knowledge_base(view.connection, query.knowledge_base_id)
-            size, embedding = read_configuration(base, query.configuration).number_of_results, base.embedding
+            if base.embedding != embedding:  # the vectors were replaced meanwhile
+                raise expired()
+            size = read_configuration(base, query.configuration).number_of_results
             reader = _reader(view.connection, base, query.user)
+            ranked = kept if isinstance(kept, Ranking) else kept.ranking(view.read_vectors)
             found, following = further_page(view.connection, base, reader, ranked, start, size)
-    more = context.snapshots.token(listing, ranked, following) if following is not None else None
+    more = context.snapshots.token(listing, (ranked, embedding), following) if following is not None else None
     headers = {
         EMBEDDING_HEADER: header_value(embedding),
         SIGNALS_HEADER: json.dumps([result.signals for result in found], separators=(",", ":")),
@@ -87,7 +90,7 @@ class FirstPage:
     """The results of a search, their ranking, the position of the next page, and the name of the embedding."""
 
     results: list[Result]
-    ranking: Ranking
+    ranking: Found | Ranking
     following: int | None
     embedding: str
 
@@ -113,8 +116,10 @@ def search(context: Context, query: Query) -> FirstPage:
     with context.database.read(knowledge_base_id) as view:
         is_current = active_knowledge_base(view.connection, knowledge_base_id).embedding == base.embedding
         if is_current:
-            ranked = ranking.rank(view, knowledge_base_id, wanted, context.cosine_share(embedding))
-            found = written_results(view.connection, base, ranked.hits(0, number))
+            candidates = ranking.find(view, knowledge_base_id, wanted, context.cosine_share(embedding))
+            hits = candidates.ranking(view.read_vectors, number).hits()
+            found = written_results(view.connection, base, hits)
+            ranked: Found | Ranking = candidates.kept(view.read_vectors)
     if not is_current:  # the vectors were replaced meanwhile
         return search(context, query)
     if asked.reranking is not None:

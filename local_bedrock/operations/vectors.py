@@ -17,8 +17,9 @@ from local_bedrock.search import vector_filters, vector_query
 from local_bedrock.search.vector_filters import is_primitive
 from local_bedrock.search.vector_query import VectorHit, VectorQuery
 from local_bedrock.store import vector_indexes
+from local_bedrock.store.codes import Vectors
 from local_bedrock.store.vector_indexes import Index, StoredVector, TextSearch
-from local_bedrock.store.vectors import COSINE, Vectors
+from local_bedrock.store.vectors import COSINE
 from ragstack_common.filters import Filter
 from ragstack_common.filters.tree import clauses_of
 from ragstack_common.settings.names import METADATA_KEY, RESERVED_PREFIX, TEXT_KEY

@@ -3,22 +3,29 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.search.access import Reader
 from local_bedrock.search.sql import to_sql
+from local_bedrock.store.candidates import Weighted
 from local_bedrock.store.database import View
 from ragstack_common.filters import Clause, Filter, Operator, possible_values
 from ragstack_common.text.words import search_terms
 
 if TYPE_CHECKING:
-    from local_bedrock.store.vectors import Ids, Scores, Vectors
+    from local_bedrock.store.candidates import Candidates, Ids, Read
+    from local_bedrock.store.codes import Vectors
+    from local_bedrock.store.products import Scores
+    from local_bedrock.store.vectors import VectorSnapshot
 
 CANDIDATES: Final = 1000
 """Chunks in a ranking, whatever the page size, so that all pages are parts of the same order."""
+
+MAX_KEPT: Final = 4 * CANDIDATES
+"""Candidates that are kept until the next page; more, of which many are equal, are ranked at once."""
 
 RARE_WORDS: Final = 3.0
 """A lexical signal of one half is the BM25 of this many words that only one chunk has.
@@ -110,48 +117,73 @@ class Ranking:
         return list(map(Hit, *(column[start:end].tolist() for column in columns)))
 
 
-def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float) -> Ranking:
-    """Return the best chunks, best first; ties are in the order of insertion.
+@dataclass(frozen=True)
+class Found:
+    """The chunks that could be among the best of a search, of which as many are ranked as are needed.
 
-    The score of HYBRID is ``cosine_share * cosine + (1 - cosine_share) * BM25 / best BM25``, computed for every chunk.
-    The best BM25 is that of all chunks in the search's scope, so that a filter changes no score. Source: Bruch, Gai and
-    Ingber 2023, "An Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
+    Attributes:
+        bm25: Of each candidate; None without a search by words.
+        half: The BM25 of a lexical signal of one half.
     """
-    rows = view.vectors.rows(allowed_chunks(view, knowledge_base_id, search.filters, search.reader))
-    chunks = view.vectors.chunks
+
+    candidates: "Candidates"
+    bm25: Shares | None = None
+    half: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def kept(self, read: "Read") -> "Found | Ranking":
+        """Return what is needed to rank the rest later, or the whole ranking if that is smaller."""
+        return self if len(self.candidates.chunks) <= MAX_KEPT else self.ranking(read)
+
+    def ranking(self, read: "Read", number: int = CANDIDATES) -> Ranking:
+        """Return the best, best first; ties are in the order of insertion."""
+        places, cosines = self.candidates.best(read, number)
+        chunks = self.candidates.chunks[places]
+        if self.bm25 is None:
+            return Ranking(chunks, _clipped(cosines), _clipped(cosines))
+        scores = self.candidates.order.scores(cosines.astype(np.float64), self.candidates.addends[places])
+        bm25 = self.bm25[places]
+        return Ranking(chunks, scores, _clipped(cosines), bm25 / (bm25 + self.half))
+
+
+def find(view: View, knowledge_base_id: str, search: Search, cosine_share: float) -> Found:
+    """Return the chunks among which the best ones are.
+
+    The score of HYBRID is ``cosine_share * cosine + (1 - cosine_share) * BM25 / best BM25``, of every chunk. The best
+    BM25 is that of all chunks in the search's scope, so that a filter changes no score. Source: Bruch, Gai and Ingber
+    2023, "An Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
+    """
+    held = view.vectors
+    rows = allowed_rows(view, knowledge_base_id, held, search.filters, search.reader)
     if not search.hybrid:
-        rows = rows if search.vector.any() else rows[:0]
-        rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES)
-        return Ranking(chunks[rows], _clipped(cosines), _clipped(cosines))
+        rows = rows if search.vector.any() else np.empty(0, dtype=np.int64)
+        return Found(held.candidates(search.vector, CANDIDATES, rows)[1])
     scope = None
     if search.scope is not None:
         is_whole_filter = search.filters == search.scope and search.reader is None
-        scope = rows if is_whole_filter else view.vectors.rows(allowed_chunks(view, knowledge_base_id, search.scope))
-    postings = view.vectors.postings(scope)
-    bm25 = postings.bm25(search_terms(search.text, postings.languages))
+        scope = rows if is_whole_filter else allowed_rows(view, knowledge_base_id, held, search.scope)
+    postings = held.postings(scope)
+    with_words, bm25 = postings.bm25(search_terms(search.text, postings.languages))
     addends = (1.0 - cosine_share) * bm25
     addends /= bm25.max(initial=0.0) or 1.0
     if not search.vector.any():
-        rows = rows[addends[rows] > 0]
-
-    def fused(rows: "Ids | slice", cosines: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        # In place: of all chunks, temporary arrays take longer than the calculation.
-        scores: npt.NDArray[Any] = np.clip(cosines, 0.0, 1.0)
-        scores *= cosine_share
-        scores += addends[rows]
-        np.minimum(scores, 1.0, out=scores)
-        return scores
-
-    rows, cosines = view.vectors.best(search.vector, rows, CANDIDATES, fused)
-    half = RARE_WORDS * math.log1p(len(view.vectors.rows() if scope is None else scope))
-    scores = fused(rows, cosines.astype(np.float64))
-    return Ranking(chunks[rows], scores, _clipped(cosines), bm25[rows] / (bm25[rows] + half))
+        rows = with_words if rows is None else np.intersect1d(rows, with_words, assume_unique=True)
+    chosen, candidates = held.candidates(search.vector, CANDIDATES, rows, Weighted(cosine_share, with_words, addends))
+    half = RARE_WORDS * math.log1p(held.count if scope is None else len(scope))
+    return Found(candidates, Weighted(1.0, with_words, bm25).of(chosen), half)
 
 
-def allowed_chunks(
-    view: View, knowledge_base_id: str, filters: Filter | None, reader: Reader | None = None
+def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float, number: int = CANDIDATES) -> Ranking:
+    """Return the best chunks, best first; ties are in the order of insertion."""
+    return find(view, knowledge_base_id, search, cosine_share).ranking(view.read_vectors, number)
+
+
+def allowed_rows(
+    view: View, knowledge_base_id: str, held: "VectorSnapshot", filters: Filter | None, reader: Reader | None = None
 ) -> "Ids | None":
-    """Return the chunks that a filter and the access control lists admit; None for all."""
+    """Return the rows that a filter and the access control lists admit, ascending; None for all."""
     if filters is None and reader is None:
         return None
     sql, parameters = ("1", []) if filters is None else to_sql(filters)
@@ -164,7 +196,7 @@ def allowed_chunks(
         f" WHERE record.knowledge_base_id = ? AND {of_records} AND {readable}",
         [knowledge_base_id, *parameters, *user] * 2,
     )
-    return view.vectors.find_chunks(np.fromiter((row[0] for row in found), dtype=np.int64))
+    return held.rows_of(np.fromiter((row[0] for row in found), dtype=np.int64))
 
 
 def _clipped(cosines: "Scores") -> Shares:

@@ -2,20 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock.search.ranking import CANDIDATES, allowed_chunks, scope_of
+from local_bedrock.search.ranking import CANDIDATES, allowed_rows, scope_of
+from local_bedrock.store.candidates import Ids
+from local_bedrock.store.codes import Vectors
 from local_bedrock.store.database import View
+from local_bedrock.store.full_vectors import unit
 from local_bedrock.store.vector_indexes import STANDARD_ANALYZER, Index, TextSearch
-from local_bedrock.store.vectors import COSINE, Ids, Vectors, VectorSnapshot, resized, unit
+from local_bedrock.store.vectors import COSINE, VectorSnapshot, resized
 from ragstack_common.filters import Filter
 from ragstack_common.text.words import query_terms, search_terms
 
 RANK_CONSTANT: Final = 60
 """Constant of reciprocal rank fusion. Source: Cormack et al. 2009; AWS does not publish its own."""
+
+ROWS_AT_ONCE: Final = 4096
 
 Distances = npt.NDArray[np.float64]
 
@@ -62,18 +68,21 @@ def search(view: View, index: Index, query: VectorQuery) -> list[VectorHit]:
     Results are ordered by distance, by BM25 in one key, or by reciprocal rank fusion of several rankings.
     """
     view = view.of(index.vectors)
-    allowed = allowed_chunks(view, index.vectors, query.filters)
-    depth = max(query.limit, CANDIDATES)
+    allowed = partial(allowed_rows, view, index.vectors)
+    is_fused = query.vector is not None and bool(query.texts)
+    depth = max(query.limit, CANDIDATES) if is_fused or len(query.texts) > 1 else query.limit
     hits: dict[int, VectorHit] = {}
     rankings: list[list[int]] = []
     if query.vector is not None:
-        ids, distances = _nearest(view.vectors, index, query.vector, allowed, depth)
+        ids, distances = _nearest(view, index, query.vector, allowed(view.vectors, query.filters), depth)
         rankings.append(ids.tolist())
         hits = {id_: VectorHit(id_, distance) for id_, distance in zip(rankings[0], distances.tolist(), strict=True)}
-    scope_filter = scope_of(query.filters, query.scope_attribute)
-    scope = allowed if scope_filter == query.filters else allowed_chunks(view, index.vectors, scope_filter)
+    scope = scope_of(query.filters, query.scope_attribute)
     for text_search, text in query.texts:
-        scores = _by_words(view, index, text_search, text, allowed, scope, depth)
+        held = view.vectors if index.knowledge_base_id is not None else view.of(text_search.name).vectors
+        rows = allowed(held, query.filters)
+        among = rows if scope == query.filters else allowed(held, scope)
+        scores = _by_words(held, index, text_search, text, rows, among, depth)
         rankings.append(list(scores))
         for id_, score in scores.items():
             hits.setdefault(id_, VectorHit(id_)).bm25[text_search.key] = score
@@ -88,45 +97,52 @@ def search(view: View, index: Index, query: VectorQuery) -> list[VectorHit]:
     return [hits[id_] for id_ in sorted(fused, key=lambda id_: (-fused[id_], id_))[: query.limit]]
 
 
-def _nearest(
-    snapshot: VectorSnapshot, index: Index, query: Vectors, allowed: Ids | None, limit: int
-) -> tuple[Ids, Distances]:
+def _nearest(view: View, index: Index, query: Vectors, rows: Ids | None, limit: int) -> tuple[Ids, Distances]:
     """Return the nearest chunks and their distances, nearest first, ties by id."""
-    rows = snapshot.rows(allowed)
-    dimension = snapshot.dimension or index.dimension
+    held = view.vectors
+    dimension = held.dimension or index.dimension
     if index.metric == COSINE and dimension <= index.dimension:
         # A knowledge base's vectors are shorter if its embedding has fewer dimensions: the rest of them is zero.
-        rows, cosines = snapshot.best(unit(query)[:dimension], rows, limit)
-        return snapshot.chunks[rows], np.clip(1.0 - cosines.astype(np.float64), 0.0, 2.0)
+        _, candidates = held.candidates(unit(query)[:dimension], limit, rows)
+        places, cosines = candidates.best(view.read_vectors, limit)
+        return candidates.chunks[places], np.clip(1.0 - cosines.astype(np.float64), 0.0, 2.0)
+    rows = held.living() if rows is None else rows
+    if index.metric != COSINE and dimension == index.dimension:
+        rows = held.nearest(query, limit, rows)
     parts = [np.empty(0)]
-    for vectors in snapshot.parts(rows) if len(rows) else ():
+    for first in range(0, len(rows), ROWS_AT_ONCE):
+        _, vectors = view.read_vectors(held.chunks[rows[first : first + ROWS_AT_ONCE]])
+        same = vectors if dimension == index.dimension else resized(vectors, index.dimension)
         if index.metric == COSINE:
-            parts.append(1.0 - resized(vectors, index.dimension).astype(np.float64) @ unit(query))
+            parts.append(1.0 - same.astype(np.float64) @ unit(query))
         else:
-            same = vectors if dimension == index.dimension else resized(vectors, index.dimension)
             parts.append(np.linalg.norm(same - query.astype(np.float64), axis=1))
-    chunks, distances = snapshot.chunks[rows], np.concatenate(parts)
+    chunks, distances = held.chunks[rows], np.concatenate(parts)
     order = _best(-distances, limit)
     return chunks[order], distances[order]
 
 
 def _by_words(
-    view: View, index: Index, text_search: TextSearch, text: str, allowed: Ids | None, scope: Ids | None, limit: int
+    held: VectorSnapshot,
+    index: Index,
+    text_search: TextSearch,
+    text: str,
+    rows: Ids | None,
+    scope: Ids | None,
+    limit: int,
 ) -> Mapping[int, float]:
-    """Return the BM25 of the best chunks, best first, with the statistics of the chunks in the scope."""
-    is_knowledge_base = index.knowledge_base_id is not None
-    snapshot = view.vectors if is_knowledge_base else view.of(text_search.name).vectors
-    postings = snapshot.postings(None if scope is None else snapshot.rows(scope))
-    if is_knowledge_base:
+    """Return the BM25 of the best chunks, best first, with the statistics of the rows in the scope."""
+    postings = held.postings(scope)
+    if index.knowledge_base_id is not None:
         terms = search_terms(text, postings.languages)
     else:
         terms = query_terms(text, text_search.language or STANDARD_ANALYZER)
-    rows = snapshot.rows(allowed)
-    scores = postings.bm25(terms)[rows]
-    found = scores > 0
-    chunks, scores = snapshot.chunks[rows][found], scores[found]
+    found, scores = postings.bm25(terms)
+    if rows is not None:
+        is_allowed = np.isin(found, rows, assume_unique=True)
+        found, scores = found[is_allowed], scores[is_allowed]
     order = _best(scores, limit)
-    return dict(zip(chunks[order].tolist(), scores[order].tolist(), strict=True))
+    return dict(zip(held.chunks[found[order]].tolist(), scores[order].tolist(), strict=True))
 
 
 def _best(scores: npt.NDArray[np.float64], limit: int) -> npt.NDArray[np.int64]:

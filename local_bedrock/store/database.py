@@ -24,9 +24,12 @@ import numpy as np
 
 from local_bedrock.http.guard import make_private
 from local_bedrock.store import condition
+from local_bedrock.store.candidates import Ids
+from local_bedrock.store.codes import Codes, Vectors
 from local_bedrock.store.condition import FILE_NAME
+from local_bedrock.store.full_vectors import Form
 from local_bedrock.store.postings import MAX_ROWS, build_segments
-from local_bedrock.store.vectors import COSINE, VectorIndex, VectorSnapshot, unit
+from local_bedrock.store.vectors import VectorIndex, VectorSnapshot, put_form
 from ragstack_common.core.errors import RagStackError
 
 READERS: Final = 8
@@ -85,6 +88,10 @@ class View:
     connection: apsw.Connection
     vectors: VectorSnapshot
     others: Mapping[str, VectorSnapshot]
+
+    def read_vectors(self, chunks: Ids) -> tuple[Ids, Vectors]:
+        """Return the places of the chunks that exist, and their full vectors."""
+        return self.vectors.full.read(self.connection, chunks)
 
     def of(self, name: str) -> "View":
         """Return the same snapshot with the vectors of another knowledge base."""
@@ -264,19 +271,16 @@ class Database:
 
     def _load_vectors(self) -> None:
         rows = self._writer.execute("SELECT ? || id, metric FROM vector_index", (VECTOR_INDEX,))
-        metrics: dict[str, str] = dict(rows)
+        forms = {name: put_form(metric) for name, metric in rows}
         rows = self._writer.execute(
-            "SELECT knowledge_base_id, document_id, chunk_id, value, words FROM vector ORDER BY chunk_id"
+            "SELECT knowledge_base_id, document_id, chunk_id, code, words FROM vector ORDER BY chunk_id"
         )
         for knowledge_base_id, of_base in groupby(rows, itemgetter(0)):
+            form = forms.get(knowledge_base_id, Form.HALF)
             while batch := list(islice(of_base, MAX_ROWS)):
-                _, documents, chunks, values, words = zip(*batch, strict=True)
-                kind = "<f4" if knowledge_base_id in metrics else "<f2"
-                found = np.frombuffer(b"".join(values), dtype=kind).reshape(len(batch), -1).astype(np.float32)
-                if metrics.get(knowledge_base_id) == COSINE:
-                    found = unit(found)
-                segments = build_segments(words)
-                self._vectors.extend(knowledge_base_id, np.array(documents), np.array(chunks), found, segments)
+                _, documents, chunks, codes, words = zip(*batch, strict=True)
+                ids = np.array(documents), np.array(chunks)
+                self._vectors.extend(knowledge_base_id, *ids, Codes.read(codes), build_segments(words), form)
                 self._vectors.tidy()
         self._load_texts()
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import repeat
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from local_bedrock.http.errors import NotFound
 from local_bedrock.reading.access_control import NOBODY, AccessList
 from local_bedrock.reading.metadata import AttributeValue
 from local_bedrock.store import originals
+from local_bedrock.store.codes import Codes
 from local_bedrock.store.database import Transaction, insert, select
 from local_bedrock.store.originals import Original
 from local_bedrock.store.postings import build_segments, counted
@@ -179,15 +181,12 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
     holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
     texts = [indexed_text(chunk.header, chunk.text) for chunk in prepared.chunks]
     counts = list(map(counted, texts, detect_languages(texts)))
-    connection.executemany(
-        "INSERT INTO vector VALUES (?, ?, ?, ?, ?)",
-        [
-            (id_, base, holder, vector.tobytes(), of_chunk)
-            for id_, holder, vector, of_chunk in zip(
-                chunks, holders, prepared.vectors.astype("<f2"), counts, strict=True
-            )
-        ],
-    )
+    stored = prepared.vectors.astype("<f2")
+    codes = Codes.of(stored.astype(np.float32))
+    rows = zip(chunks, repeat(base), holders, codes.written(), counts, strict=False)
+    connection.executemany("INSERT INTO vector VALUES (?, ?, ?, ?, ?)", rows)
+    values = (vector.tobytes() for vector in stored)
+    connection.executemany("INSERT INTO full_vector VALUES (?, ?)", zip(chunks, values, strict=True))
     add_attributes(connection, document.id, prepared.attributes)
     connection.execute(
         "UPDATE document SET status = 'INDEXED', reason = NULL, content_tag = ?, metadata_tag = ?, attributes = ?,"
@@ -204,12 +203,10 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
     if prepared.original is not None:
         originals.save(change, document.id, prepared.original)
     connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
-    # Search the stored float16 values, so that a restart changes no score.
-    vectors = prepared.vectors.astype(np.float32)
     if replaced:
         change.after_commit.append(lambda index: index.remove(base, replaced))
     segments = build_segments(counts)
-    change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), vectors, segments))
+    change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), codes, segments))
 
 
 def mark_failed(change: Transaction, document: Document, status: str, reason: str, now: float) -> None:

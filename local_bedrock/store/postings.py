@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ragstack_common.text.languages import TAGS
 from ragstack_common.text.words import LENGTH_SHARE, SATURATION, terms
 
-MAX_ROWS: Final = 8192
-"""Rows of a segment. Fewer make a search slower, and more a commit."""
+MAX_ROWS: Final = 2**16
+"""Rows of a segment, so that a position takes 16 bits. Fewer make a search slower, and more a commit."""
 
 WORD_BYTES: Final = 8
 MAX_COUNT: Final = 255
@@ -27,6 +27,7 @@ MAX_REMEMBERED: Final = 100_000
 
 Words = npt.NDArray[np.uint64]
 Scores = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 
 
 class _Numbers(dict[str, int]):
@@ -122,10 +123,11 @@ class Segment:
 
     def places(self, words: Words) -> list[slice]:
         """Return where the chunks with each of these words are in ``rows`` and ``counts``."""
-        at = np.searchsorted(self.words, words)
-        found = np.append(self.words, np.uint64(0))[at] == words
-        starts, ends = self.starts[at], self.starts[np.minimum(at + found, len(self.words))]
-        return list(map(slice, starts.tolist(), ends.tolist()))
+        if not len(self.words):
+            return [slice(0, 0)] * len(words)
+        at = np.minimum(np.searchsorted(self.words, words), len(self.words) - 1)
+        ends = self.starts[at + (self.words[at] == words)]
+        return list(map(slice, self.starts[at].tolist(), ends.tolist()))
 
 
 def build_segments(chunks: Sequence[bytes]) -> list[Segment]:
@@ -185,10 +187,10 @@ class Postings:
             first += len(segment)
         return {tag: count for tag, count in zip(TAGS, found.tolist(), strict=True) if count}
 
-    def bm25(self, weights: Mapping[str, float]) -> Scores:
-        """Return the BM25 of every row for the weighted stems of a query, 0 without any of the words."""
+    def bm25(self, weights: Mapping[str, float]) -> tuple[Rows, Scores]:
+        """Return the rows with a word of a query, ascending, and their BM25 for its weighted stems."""
         if not weights or not self.segments:
-            return np.zeros(len(self.alive))
+            return np.empty(0, dtype=np.int64), np.empty(0)
         words = numbers([*weights])
         firsts = np.cumsum([0, *map(len, self.segments)]).tolist()
         places = [segment.places(words) for segment in self.segments]
@@ -201,16 +203,21 @@ class Postings:
                 found += [np.count_nonzero(alive[segment.rows[place]]) for place in of_words]
         rarity = np.log1p((self._size - found + 0.5) / (found + 0.5))
         factors = ((SATURATION + 1) * rarity * [*weights.values()]).astype(np.float32)
-        scores = np.empty(len(self.alive))
+        parts: list[tuple[Rows, Scores]] = [(np.empty(0, dtype=np.int64), np.empty(0))]
         for segment, first, of_words in zip(self.segments, firsts, places, strict=False):
             part = slice(first, first + len(segment))
             # Converted once, and calculated in place.
             rows = np.concatenate([segment.rows[place] for place in of_words], dtype=np.intp)
+            if not len(rows):
+                continue
             counts = np.concatenate([segment.counts[place] for place in of_words], dtype=np.float32)
             shares = self._saturations[part].take(rows)
             shares += counts
             np.divide(counts, shares, out=shares)
             shares *= np.repeat(factors, [place.stop - place.start for place in of_words])
-            scores[part] = np.bincount(rows, shares, len(segment))
-        scores[~self.alive] = 0.0
-        return scores
+            scores = np.bincount(rows, shares, len(segment)).astype(np.float64, copy=False)
+            scores *= self.alive[part]
+            with_words = np.flatnonzero(scores)
+            parts.append((with_words + first, scores[with_words]))
+        all_rows, all_scores = zip(*parts, strict=True)
+        return np.concatenate(all_rows), np.concatenate(all_scores)

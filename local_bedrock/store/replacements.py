@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Final
 
 import apsw
 import numpy as np
 import numpy.typing as npt
 
 from local_bedrock.store import resources
+from local_bedrock.store.codes import Codes
 from local_bedrock.store.database import Transaction, insert, select
 from ragstack_common.embedding.protocol import Embedding
+
+ROWS_AT_ONCE: Final = 8192
 
 _MISSING = (
     "vector v LEFT JOIN replacement r ON r.chunk_id = v.chunk_id AND r.embedding = ?"
@@ -60,28 +64,30 @@ def finish(change: Transaction, knowledge_base_id: str, embedding: Embedding) ->
     connection = change.connection
     if missing(connection, knowledge_base_id, embedding.name, 1):
         return False
-    rows: list[Any] = connection.execute(
+    rows = connection.execute(
         "SELECT v.chunk_id, r.value FROM vector v JOIN replacement r ON r.chunk_id = v.chunk_id"
         " WHERE v.knowledge_base_id = ? ORDER BY v.chunk_id",
         (knowledge_base_id,),
-    ).fetchall()
-    chunks = np.array([row[0] for row in rows], dtype=np.int64)
-    vectors = np.frombuffer(b"".join(row[1] for row in rows), dtype="<f2").reshape(len(rows), embedding.dimension)
+    )
+    chunks: list[int] = []
+    parts: list[Codes] = []
+    while batch := list(islice(rows, ROWS_AT_ONCE)):
+        ids, values = zip(*batch, strict=True)
+        chunks += ids
+        vectors = np.frombuffer(b"".join(values), dtype="<f2").reshape(len(batch), embedding.dimension)
+        parts.append(Codes.of(vectors.astype(np.float32)))
+    codes = Codes.joined(parts, embedding.dimension)
+    written = zip(codes.written(), chunks, strict=True)
+    connection.executemany("UPDATE vector SET code = ? WHERE chunk_id = ?", written)
+    of_base = "(SELECT chunk_id FROM vector WHERE knowledge_base_id = ?)"
     connection.execute(
-        "UPDATE vector SET value = (SELECT value FROM replacement WHERE chunk_id = vector.chunk_id)"
-        " WHERE knowledge_base_id = ?",
+        "UPDATE full_vector SET value = (SELECT value FROM replacement WHERE chunk_id = full_vector.chunk_id)"  # noqa: S608
+        f" WHERE chunk_id IN {of_base}",
         (knowledge_base_id,),
     )
-    connection.execute(
-        "DELETE FROM replacement WHERE chunk_id IN (SELECT chunk_id FROM vector WHERE knowledge_base_id = ?)",
-        (knowledge_base_id,),
-    )
+    connection.execute(f"DELETE FROM replacement WHERE chunk_id IN {of_base}", (knowledge_base_id,))  # noqa: S608
     resources.replace_embedding(change, knowledge_base_id, embedding.name, embedding.dimension)
-    change.after_commit.append(
-        lambda index: index.put(
-            knowledge_base_id, index.replaced(knowledge_base_id, chunks, vectors.astype(np.float32))
-        )
-    )
+    change.after_commit.append(lambda index: index.replace(knowledge_base_id, np.array(chunks, dtype=np.int64), codes))
     return True
 
 

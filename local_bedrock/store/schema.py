@@ -2,7 +2,7 @@
 
 from typing import Final
 
-VERSION: Final = 21
+VERSION: Final = 22
 """Version of the tables, of the words in them and of what is read of files (PRAGMA user_version).
 
 Increase it with every change of one of them: documents are then read again.
@@ -154,23 +154,30 @@ CREATE TABLE record (
 CREATE INDEX record_by_document ON record (document_id);
 CREATE INDEX record_by_knowledge_base ON record (knowledge_base_id);
 
--- Apart from the texts, so that reading one does not read the other.
--- value: float16, little endian; words: those of the header and the text, as in store/postings.py
+-- What is in memory. Apart from the texts, so that reading one does not read the other.
+-- code: the vector in eight bits, as in store/codes.py
+-- words: those of the header and the text, as in store/postings.py
 CREATE TABLE vector (
     chunk_id INTEGER PRIMARY KEY,
     knowledge_base_id TEXT NOT NULL,
     document_id INTEGER NOT NULL,
-    value BLOB NOT NULL,
+    code BLOB NOT NULL,
     words BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX vector_by_document ON vector (document_id);
 CREATE INDEX vector_by_knowledge_base ON vector (knowledge_base_id);
 
+-- The vector in float16, little endian; float32 if it was put into an index.
+CREATE TABLE full_vector (
+    chunk_id INTEGER PRIMARY KEY REFERENCES vector(chunk_id) ON DELETE CASCADE,
+    value BLOB NOT NULL
+);
+
 -- Vectors of another embedding, which replace those above when every chunk of a knowledge base has one.
 CREATE TABLE replacement (
     chunk_id INTEGER PRIMARY KEY,
     embedding TEXT NOT NULL,
-    value BLOB NOT NULL                  -- as in vector
+    value BLOB NOT NULL                  -- as in full_vector
 );
 
 CREATE TABLE attribute (

@@ -10,10 +10,11 @@ import apsw
 import numpy as np
 
 from local_bedrock.http.errors import NoVectorResource
+from local_bedrock.store.codes import Codes, Vectors
 from local_bedrock.store.database import TEXT_SEARCH, VECTOR_INDEX, Transaction, insert, select
 from local_bedrock.store.documents import add_attributes, chunk_metadata
 from local_bedrock.store.postings import counted
-from local_bedrock.store.vectors import COSINE, VectorIndex, Vectors, resized, unit
+from local_bedrock.store.vectors import VectorIndex, put_form, resized
 from ragstack_common.settings.names import METADATA_KEY, TEXT_KEY
 
 ARN: Final = "arn:aws:s3vectors:us-east-1:000000000000:bucket/{}"
@@ -225,7 +226,9 @@ def put_vectors(
     """Add or replace vectors."""
     remove_vectors(change, index, keys)
     added = []
-    for key, vector, attributes in zip(keys, vectors.astype("<f4"), metadata, strict=True):
+    form = put_form(index.metric)
+    codes = Codes.of(form.searched(vectors))
+    for key, vector, code, attributes in zip(keys, vectors.astype("<f4"), codes.written(), metadata, strict=True):
         held = {"knowledge_base_id": index.vectors, "document_id": 0}
         record = insert(change, "record", {**held, "attributes": attributes})
         filterable = {name: value for name, value in attributes.items() if name not in index.non_filterable}
@@ -233,12 +236,12 @@ def put_vectors(
         chunk = {"document_id": 0, "public_id": key, "header": "", "text": "", "record_id": record}
         added.append((insert(change, "chunk", chunk), record, attributes))
         row = {"chunk_id": added[-1][0], "knowledge_base_id": index.vectors, "document_id": -record}
-        insert(change, "vector", {**row, "value": vector.tobytes()})
+        insert(change, "vector", {**row, "code": code})
+        insert(change, "full_vector", {"chunk_id": added[-1][0], "value": vector.tobytes()})
     for each in text_searches(change.connection, index):
         _add_texts(change, each, added)
     holders, chunks = np.array([-record for _, record, _ in added]), np.array([chunk for chunk, _, _ in added])
-    searched = unit(vectors) if index.metric == COSINE else vectors
-    change.after_commit.append(lambda memory: memory.extend(index.vectors, holders, chunks, searched))
+    change.after_commit.append(lambda memory: memory.extend(index.vectors, holders, chunks, codes, form=form))
 
 
 def remove_vectors(change: Transaction, index: Index, keys: Iterable[str] | None = None) -> None:
@@ -288,9 +291,10 @@ def _text(value: Any) -> str:
 
 
 _VECTORS: Final = (
-    "SELECT c.id, c.public_id, v.value, d.name, c.text, coalesce(p.public_id, c.public_id), c.page, c.position,"
+    "SELECT c.id, c.public_id, f.value, d.name, c.text, coalesce(p.public_id, c.public_id), c.page, c.position,"
     " coalesce(r.attributes, d.attributes)"
-    " FROM vector v JOIN chunk c ON c.id = v.chunk_id LEFT JOIN document d ON d.id = c.document_id"
+    " FROM vector v JOIN full_vector f ON f.chunk_id = v.chunk_id JOIN chunk c ON c.id = v.chunk_id"
+    " LEFT JOIN document d ON d.id = c.document_id"
     " LEFT JOIN parent p ON p.id = c.parent_id LEFT JOIN record r ON r.id = c.record_id"
 )
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_bedrock.store import postings, vectors
-from local_bedrock.store.postings import build_segments, counted
+from local_bedrock.store.codes import Codes
+from local_bedrock.store.postings import Postings, build_segments, counted
 from local_bedrock.store.vectors import VectorIndex
 from ragstack_common.text.words import LENGTH_SHARE, SATURATION, query_terms
 from tests.support.soak import examples
@@ -33,10 +34,20 @@ def bm25(texts: Sequence[Sequence[str]], query: Counter[str]) -> list[float]:
     return found
 
 
+def dense(postings: Postings, query: Mapping[str, float]) -> list[float]:
+    """Return the BM25 of every row, 0 without any of the words."""
+    rows, scores = postings.bm25(query)
+    assert (np.diff(rows) > 0).all()
+    assert (scores > 0).all()
+    found = np.zeros(len(postings.alive))
+    found[rows] = scores
+    return found.tolist()
+
+
 def extend(index: VectorIndex, first: int, texts: Sequence[Sequence[str]]) -> None:
     chunks = np.arange(first, first + len(texts))
     words = build_segments([counted(" ".join(text)) for text in texts])
-    index.extend(BASE, chunks, chunks, np.ones((len(texts), 1), dtype=np.float32), words)
+    index.extend(BASE, chunks, chunks, Codes.of(np.ones((len(texts), 1), dtype=np.float32)), words)
 
 
 TEXT = st.lists(st.sampled_from(["heron", "kite", "stone", "reed"]), min_size=1, max_size=6)
@@ -68,8 +79,8 @@ def test_bm25_counts_the_current_chunks_in_any_order_of_changes(
 
     assert all(len(segment) <= most_rows for segment in snapshot.segments)
     living = [number for number in range(len(texts)) if number not in gone]
-    scores = snapshot.postings().bm25(Counter(query))
-    rows = snapshot.rows()
+    scores = np.array(dense(snapshot.postings(), Counter(query)))
+    rows = snapshot.living()
     assert snapshot.chunks[rows].tolist() == living
     if living:
         expected = bm25([texts[number] for number in living], Counter(query))
@@ -81,14 +92,14 @@ def test_a_snapshot_does_not_see_later_chunks_or_deletions() -> None:
     index = VectorIndex()
     extend(index, 0, [["heron"], ["kite"]])
     before = index.snapshot(BASE)
-    first = before.postings().bm25({"heron": 1}).tolist()
+    first = dense(before.postings(), {"heron": 1})
 
     extend(index, 2, [["heron", "heron"]])
     index.remove(BASE, [0])
     index.tidy()
 
-    assert before.postings().bm25({"heron": 1}).tolist() == first
-    assert index.snapshot(BASE).postings().bm25({"kite": 1}).tolist()[1] > 0
+    assert dense(before.postings(), {"heron": 1}) == first
+    assert dense(index.snapshot(BASE).postings(), {"kite": 1})[1] > 0
 
 
 @pytest.mark.parametrize(
@@ -104,6 +115,6 @@ def test_word_matching_ignores_case_accents_endings_and_spaces(text: str, query:
     index = VectorIndex()
     extend(index, 0, [["stone"], [text]])
 
-    found = index.snapshot(BASE).postings().bm25(query_terms(query))
+    found = dense(index.snapshot(BASE).postings(), query_terms(query))
 
     assert found[0] == 0 < found[1]

@@ -1,0 +1,119 @@
+"""Vectors in eight bits, with the bounds of what the rounding costs.
+
+A row ``x`` is kept as ``scale * codes``, and a query ``q`` as ``step * codes``. The product of the codes is exact, in
+whole numbers, and differs from ``q . x`` by the parts that were rounded off, whose lengths are known:
+
+    |q . x - step * scale * (codes . codes)| <= |q| * |x - scale * codes| + |q - step * codes| * |scale * codes|
+
+So a search that keeps every row within its bound loses none, whatever the vectors are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+LARGEST: Final = 127
+
+_HEAD: Final = 3 * 4
+"""Bytes before the codes of a row in SQLite: the scale, the error and the norm."""
+
+_UNIT_ROUNDOFF: Final = 2.0**-24
+_MORE_ROUNDINGS: Final = 16
+"""Roundings in 32 bits in addition to those of a sum: of products, of the conversion and of the scales."""
+
+Vectors = npt.NDArray[np.float32]
+Small = npt.NDArray[np.int8]
+Bounds = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Rows in eight bits.
+
+    Attributes:
+        values: The codes, from -127 to 127, of shape ``(rows, dimension)``.
+        scales: By which the codes of each row are multiplied.
+        errors: Length of what the rounding of each row cut off, rounded up.
+        norms: Length of each row as it was rounded, rounded up.
+    """
+
+    values: Small
+    scales: Vectors
+    errors: Vectors
+    norms: Vectors
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def of(cls, vectors: Vectors) -> "Codes":
+        """Round finite vectors of shape ``(rows, dimension)``."""
+        exact = vectors.astype(np.float64)
+        scales = (np.abs(exact).max(axis=1, initial=0.0) / LARGEST).astype(np.float32)
+        values = np.rint(exact / np.where(scales > 0, scales, np.inf)[:, None])
+        values = np.clip(values, -LARGEST, LARGEST)  # the scale was rounded too
+        rounded = values * scales[:, None].astype(np.float64)
+        errors, norms = (_upwards(np.linalg.norm(part, axis=1)) for part in (exact - rounded, rounded))
+        return cls(values.astype(np.int8), scales, errors, norms)
+
+    def chosen(self, rows: npt.NDArray[np.int64]) -> "Codes":
+        """Return some of the rows."""
+        return Codes(self.values[rows], self.scales[rows], self.errors[rows], self.norms[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence["Codes"], dimension: int) -> "Codes":
+        """Return the rows of several parts, or none of this dimension."""
+        every = [cls.of(np.empty((0, dimension), dtype=np.float32)), *parts]
+        return cls(*(np.concatenate(columns) for columns in zip(*(vars(each).values() for each in every), strict=True)))
+
+    @classmethod
+    def read(cls, rows: Sequence[bytes]) -> "Codes":
+        """Read rows as :meth:`written` returns them; all have one dimension."""
+        joined = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), -1)
+        head = joined[:, :_HEAD].copy().view("<f4").astype(np.float32)
+        return cls(joined[:, _HEAD:].astype(np.int8), *head.T.copy())
+
+    def written(self) -> list[bytes]:
+        """Return each row as SQLite stores it."""
+        heads = np.stack([self.scales, self.errors, self.norms], axis=1).astype("<f4")
+        return [head.tobytes() + values.tobytes() for head, values in zip(heads, self.values, strict=True)]
+
+
+@dataclass(frozen=True)
+class QueryCodes:
+    """A query in eight bits.
+
+    Attributes:
+        values: Of shape ``(dimension,)``.
+        step: By which they are multiplied.
+        norm: Length of the query.
+        error: Length of what the rounding cut off.
+    """
+
+    values: Small
+    step: float
+    norm: float
+    error: float
+
+    @classmethod
+    def of(cls, query: Vectors) -> "QueryCodes":
+        """Round a query."""
+        exact = query.astype(np.float64)
+        step = float(np.abs(exact).max(initial=0.0)) / LARGEST
+        values = np.rint(exact / step) if step > 0 else np.zeros_like(exact)
+        rounded = step * values
+        return cls(values.astype(np.int8), step, float(np.linalg.norm(exact)), float(np.linalg.norm(exact - rounded)))
+
+    def bounds(self, errors: Vectors, norms: Vectors) -> Bounds:
+        """Return how far the products of rows with these errors and norms can be from those in 32 bits."""
+        errors_, norms_ = errors.astype(np.float64), norms.astype(np.float64)
+        roundings = (len(self.values) + _MORE_ROUNDINGS) * _UNIT_ROUNDOFF * (self.norm + self.error)
+        found: Bounds = (self.norm * errors_ + self.error * norms_ + roundings * (errors_ + norms_)) * (1 + 1e-9)
+        return found
+
+
+def _upwards(lengths: Bounds) -> Vectors:
+    return np.nextafter((lengths * (1 + 1e-9)).astype(np.float32), np.float32(np.inf))

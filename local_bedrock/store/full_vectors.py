@@ -1,0 +1,108 @@
+"""The full vectors, which are read from SQLite when candidates are ranked."""
+
+import json
+import threading
+from enum import Enum
+from typing import Any, Final
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from local_bedrock.store.candidates import Ids
+from local_bedrock.store.codes import Vectors
+
+KEPT_BYTES: Final = 96 * 2**20
+"""The most that is kept of the vectors of one knowledge base: 131,072 of 384 numbers.
+
+A vector that is kept takes 0.3 microseconds, and one that SQLite reads 4.
+"""
+
+FIRST_KEPT: Final = 1024
+
+
+class Form(Enum):
+    """How the vectors of a knowledge base or an index are stored, and what is searched."""
+
+    HALF = "<f2"
+    """In 16 bits, as embedded."""
+
+    SINGLE = "<f4"
+    """In 32 bits, as put."""
+
+    SINGLE_TO_UNIT = "<f4 of unit length"
+    """In 32 bits, as put; what is searched has unit length."""
+
+    @property
+    def kind(self) -> npt.DTypeLike:
+        """The type of a stored number."""
+        return self.value[:3]
+
+    def searched(self, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what is searched of stored vectors."""
+        return unit(stored) if self is Form.SINGLE_TO_UNIT else stored
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Return vectors of unit length, without overflow or underflow; zero vectors stay zero."""
+    exact = vectors.astype(np.float64)
+    exact /= np.maximum(np.abs(exact).max(axis=-1, keepdims=True, initial=0.0), np.finfo(np.float64).tiny)
+    lengths = np.linalg.norm(exact, axis=-1, keepdims=True)
+    return np.asarray(exact / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+class FullVectors:
+    """Those of one knowledge base or index: the latest that were read are kept, each in the place of its id.
+
+    The vector of an id never changes; a knowledge base that is embedded again gets another instance.
+    """
+
+    def __init__(self, form: Form, dimension: int) -> None:
+        self.form = form
+        self.dimension = dimension
+        self._most = max(1, KEPT_BYTES // max(1, dimension * np.dtype(form.kind).itemsize))
+        self._lock = threading.Lock()
+        self._keep(0)
+
+    @property
+    def room(self) -> int:
+        """How many vectors can be kept at present."""
+        return len(self._ids)
+
+    def read(self, connection: apsw.Connection, chunks: Ids) -> tuple[Ids, Vectors]:
+        """Return the places of the chunks that exist, ascending, and their vectors."""
+        found = np.empty((len(chunks), self.dimension), dtype=self.form.kind)
+        with self._lock:
+            places = chunks % len(self._ids)
+            is_there = self._ids[places] == chunks
+            found[is_there] = self._vectors[places[is_there]]
+        if not is_there.all():
+            self._read(connection, chunks, is_there, found)
+        there = np.flatnonzero(is_there)
+        return there, found[there].astype(np.float32)
+
+    def _read(
+        self, connection: apsw.Connection, chunks: Ids, is_there: npt.NDArray[np.bool_], found: npt.NDArray[Any]
+    ) -> None:
+        """Complete ``found`` and ``is_there`` from SQLite."""
+        missing = np.flatnonzero(~is_there)
+        query = "SELECT chunk_id, value FROM full_vector WHERE chunk_id IN (SELECT value FROM json_each(?))"
+        rows: dict[int, bytes] = dict(connection.execute(query, (json.dumps(chunks[missing].tolist()),)))
+        missing = missing[[chunk in rows for chunk in chunks[missing].tolist()]]
+        if not len(missing):
+            return
+        values = b"".join([rows[chunk] for chunk in chunks[missing].tolist()])
+        found[missing] = self.form.searched(np.frombuffer(values, dtype=self.form.kind).reshape(len(missing), -1))
+        is_there[missing] = True
+        with self._lock:
+            if len(self._ids) < min(self._most, chunks.max()):
+                self._keep(int(chunks.max()))
+            places, chosen = np.unique(chunks[missing] % len(self._ids), return_index=True)
+            self._ids[places], self._vectors[places] = chunks[missing[chosen]], found[missing[chosen]]
+
+    def _keep(self, chunks: int) -> None:
+        """Make room for so many, at most."""
+        room = min(max(FIRST_KEPT, 2 ** chunks.bit_length()), self._most)
+        self._ids = np.full(room, -1, dtype=np.int64)
+        # Memory that was not written yet takes no room.
+        self._vectors = np.empty((room, self.dimension), dtype=self.form.kind)
