@@ -24,6 +24,11 @@ _UNIT_ROUNDOFF: Final = 2.0**-24
 _MORE_ROUNDINGS: Final = 16
 """Roundings in 32 bits in addition to those of a sum: of products, of the conversion and of the scales."""
 
+_LOST_IN_SQUARES: Final = 1e-20
+"""More than the length of 4,096 numbers whose squares are 0 in 32 bits."""
+
+ROWS_AT_ONCE: Final = 512
+
 Vectors = npt.NDArray[np.float32]
 Small = npt.NDArray[np.int8]
 Bounds = npt.NDArray[np.float64]
@@ -51,13 +56,18 @@ class Codes:
     @classmethod
     def of(cls, vectors: Vectors) -> "Codes":
         """Round finite vectors of shape ``(rows, dimension)``."""
-        exact = vectors.astype(np.float64)
-        scales = (np.abs(exact).max(axis=1, initial=0.0) / LARGEST).astype(np.float32)
-        values = np.rint(exact / np.where(scales > 0, scales, np.inf)[:, None])
-        values = np.clip(values, -LARGEST, LARGEST)  # the scale was rounded too
-        rounded = values * scales[:, None].astype(np.float64)
-        errors, norms = (_upwards(np.linalg.norm(part, axis=1)) for part in (exact - rounded, rounded))
-        return cls(values.astype(np.int8), scales, errors, norms)
+        found = cls(np.empty(vectors.shape, dtype=np.int8), *np.empty((3, len(vectors)), dtype=np.float32))
+        for first in range(0, len(vectors), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            exact = np.ascontiguousarray(vectors[part], dtype=np.float32)
+            scales = np.abs(exact).max(axis=1, initial=0.0) / np.float32(LARGEST)
+            rounded: Vectors = exact / np.where(scales > 0, scales, np.float32(np.inf))[:, None]
+            np.clip(np.rint(rounded, out=rounded), -LARGEST, LARGEST, out=rounded)  # the scale was rounded too
+            found.values[part], found.scales[part] = rounded, scales
+            rounded *= scales[:, None]
+            found.norms[part] = _lengths(rounded)
+            found.errors[part] = _lengths(exact - rounded) + found.norms[part] * np.float32(4 * _UNIT_ROUNDOFF)
+        return found
 
     def chosen(self, rows: npt.NDArray[np.int64]) -> "Codes":
         """Return some of the rows."""
@@ -115,5 +125,10 @@ class QueryCodes:
         return found
 
 
-def _upwards(lengths: Bounds) -> Vectors:
-    return np.nextafter((lengths * (1 + 1e-9)).astype(np.float32), np.float32(np.inf))
+def _lengths(vectors: Vectors) -> Vectors:
+    """Return at least the length of each row, although its squares and their sum were rounded."""
+    with np.errstate(over="ignore"):  # an infinite bound is one too
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    roundings = np.float32(1 + (vectors.shape[1] + _MORE_ROUNDINGS) * _UNIT_ROUNDOFF)
+    found: Vectors = lengths * roundings + np.float32(_LOST_IN_SQUARES)
+    return found

@@ -241,31 +241,36 @@ def remove_documents(change: Transaction, *gone: Document) -> None:
 
 
 def _add_chunks(change: Transaction, document: Document, prepared: Prepared) -> tuple[list[int], list[int]]:
-
-    def add(table: str, ordinal: str, piece: IndexedChunk | ParentChunk, **columns: int | str | None) -> int:
-        public_id = _public_id(document, ordinal, piece.text)
-        row = {"document_id": document.id, "public_id": public_id, "text": piece.text, "page": piece.page}
-        return insert(change, table, {**row, "position": piece.position or None, **columns})
-
-    parents = [add("parent", f"parent {number}", parent) for number, parent in enumerate(prepared.parents)]
+    parents = []
+    for number, parent in enumerate(prepared.parents):
+        public_id = _public_id(document, f"parent {number}", parent.text)
+        row = {"document_id": document.id, "public_id": public_id, "text": parent.text, "page": parent.page}
+        parents.append(insert(change, "parent", {**row, "position": parent.position or None}))
     records = []
     for own in prepared.records:
         attributes = {**prepared.attributes, **own}
         held = {"knowledge_base_id": document.knowledge_base_id, "document_id": document.id}
         records.append(insert(change, "record", {**held, "attributes": attributes}))
         add_attributes(change.connection, -records[-1], attributes)
-    chunks = [
-        add(
-            "chunk",
-            str(number),
-            chunk,
-            header=chunk.header,
-            parent_id=None if chunk.parent is None else parents[chunk.parent],
-            record_id=None if chunk.record is None else records[chunk.record],
+    rows = (
+        (
+            document.id,
+            _public_id(document, str(number), chunk.text),
+            chunk.header,
+            chunk.text,
+            chunk.page,
+            None if chunk.parent is None else parents[chunk.parent],
+            None if chunk.record is None else records[chunk.record],
+            json.dumps(chunk.position) if chunk.position else None,
         )
         for number, chunk in enumerate(prepared.chunks)
-    ]
-    return chunks, records
+    )
+    added = change.connection.executemany(
+        "INSERT INTO chunk (document_id, public_id, header, text, page, parent_id, record_id, position)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        rows,
+    )
+    return [row[0] for row in added], records
 
 
 def add_attributes(connection: apsw.Connection, holder: int, attributes: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ SQLite keeps the words of each chunk; this is the copy that is searched, in segm
 SQLite's own index, FTS5, took most of the 71 ms of a HYBRID search over 100,000 chunks; this one takes 1.5.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,8 +61,13 @@ def counted(text: str, language: str | None = None) -> bytes:
     A language that is given is a term too.
     """
     more = [] if language is None else [language_term(language)]
-    words, counts = np.unique(numbers([*terms(text, language), *more]), return_counts=True)
-    found: bytes = words.astype("<u8").tobytes() + np.minimum(counts, MAX_COUNT).astype(np.uint8).tobytes()
+    occurrences = Counter([*terms(text, language), *more])
+    words = numbers([*occurrences])
+    counts = np.fromiter(occurrences.values(), dtype=np.int64, count=len(words))
+    order = np.argsort(words)
+    found: bytes = (
+        words[order].astype("<u8").tobytes() + np.minimum(counts, MAX_COUNT)[order].astype(np.uint8).tobytes()
+    )
     return found
 
 

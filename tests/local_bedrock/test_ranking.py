@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from local_bedrock.store import candidates, full_vectors, products, vectors
 from local_bedrock.store.candidates import Ids, Weighted
-from local_bedrock.store.codes import Codes, QueryCodes
+from local_bedrock.store.codes import Codes, QueryCodes, Vectors
 from local_bedrock.store.full_vectors import Form, FullVectors
 from local_bedrock.store.products import Block, Products
-from local_bedrock.store.vectors import VectorIndex, Vectors, VectorSnapshot
+from local_bedrock.store.vectors import VectorIndex, VectorSnapshot
 from tests.support.soak import examples
 
 BASE = "KB12345678"
@@ -123,7 +123,8 @@ def test_a_search_finds_what_comparing_with_every_vector_finds(
 ) -> None:
     random = np.random.default_rng(seed)
     rows, dimension = everything.shape
-    query = everything[random.integers(rows)] if near else random.normal(size=dimension).astype(np.float32)
+    query: Vectors = random.normal(size=(dimension,)).astype(np.float32)
+    query = everything[random.integers(rows)] if near else query
     query = full_vectors.unit(query)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "BLOCK_ROWS", block)
@@ -176,8 +177,9 @@ def test_the_nearest_by_distance_are_among_those_that_are_compared(
 @settings(max_examples=examples(200), deadline=None)
 @given(everything=adversarial(), seed=st.integers(0, 2**32))
 def test_no_product_is_further_from_the_exact_one_than_its_bound(everything: Vectors, seed: int) -> None:
-    drawn = np.random.default_rng(seed).normal(size=everything.shape[1]) * 2.0 ** (seed % 5)
-    query = drawn.astype(np.float32)
+    query = np.random.default_rng(seed).normal(size=everything.shape[1:]).astype(np.float32) * np.float32(
+        2.0 ** (seed % 5)
+    )
     codes, coded = Codes.of(everything), QueryCodes.of(query)
 
     products_ = Products().compute((Block.of(codes.values, codes.scales),), coded)
