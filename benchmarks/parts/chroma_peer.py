@@ -60,7 +60,7 @@ def main() -> int:
 
 def stored_vectors(file: Path) -> Any:
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    values = [row[0] for row in connection.execute("SELECT value FROM vector ORDER BY chunk_id")]
+    values = [row[0] for row in connection.execute("SELECT value FROM full_vector ORDER BY chunk_id")]
     return np.frombuffer(b"".join(values), dtype="<f2").reshape(len(values), -1).astype(np.float32)
 
 

@@ -106,7 +106,7 @@ def _asking(measurement: Measurement) -> Callable[..., list[int]]:
         filters = Clause(Operator.EQUALS, GROUPS[every], 0) if every > 1 else None
         search = ranking.Search(texts[query], measurement.queries[query], is_hybrid, filters)
         with database.read(BASE) as view:
-            hits = ranking.rank(view, BASE, search, 0.7).hits(0, RESULTS)
+            hits = ranking.rank(view, BASE, search, 0.7, RESULTS).hits()
         return [hit.chunk - 1 for hit in hits]
 
     return ask

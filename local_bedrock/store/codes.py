@@ -61,7 +61,7 @@ class Codes:
             part = slice(first, first + ROWS_AT_ONCE)
             exact = np.ascontiguousarray(vectors[part], dtype=np.float32)
             scales = np.abs(exact).max(axis=1, initial=0.0) / np.float32(LARGEST)
-            rounded: Vectors = exact / np.where(scales > 0, scales, np.float32(np.inf))[:, None]
+            rounded = np.divide(exact, np.where(scales > 0, scales, np.float32(np.inf))[:, None], dtype=np.float32)
             np.clip(np.rint(rounded, out=rounded), -LARGEST, LARGEST, out=rounded)  # the scale was rounded too
             found.values[part], found.scales[part] = rounded, scales
             rounded *= scales[:, None]
