@@ -16,7 +16,7 @@ from local_bedrock.operations.search_configuration import read_configuration
 from local_bedrock.processes.embedding_processes import UnavailableEmbedding
 from local_bedrock.search import ranking
 from local_bedrock.search.access import Reader, has_access_lists
-from local_bedrock.search.ranking import Found, Ranking, Search
+from local_bedrock.search.ranking import Ranking, Search, Started
 from local_bedrock.store.resources import StoredKnowledgeBase
 from ragstack_common.core.uris import resource_id
 from ragstack_common.settings.names import EMBEDDING_HEADER, SIGNALS_HEADER
@@ -44,7 +44,7 @@ def retrieve(context: Context, request: Request) -> Answer:
                 raise expired()
             size = read_configuration(base, query.configuration).number_of_results
             reader = _reader(view.connection, base, query.user)
-            ranked = kept if isinstance(kept, Ranking) else kept.ranking(view.read_vectors)
+            ranked = kept.whole(view.read_vectors) if isinstance(kept, Started) else kept
             found, following = further_page(view.connection, base, reader, ranked, start, size)
     more = context.snapshots.token(listing, (ranked, embedding), following) if following is not None else None
     headers = {
@@ -90,7 +90,7 @@ class FirstPage:
     """The results of a search, their ranking, the position of the next page, and the name of the embedding."""
 
     results: list[Result]
-    ranking: Found | Ranking
+    ranking: Started | Ranking
     following: int | None
     embedding: str
 
@@ -117,15 +117,17 @@ def search(context: Context, query: Query) -> FirstPage:
         is_current = active_knowledge_base(view.connection, knowledge_base_id).embedding == base.embedding
         if is_current:
             candidates = ranking.find(view, knowledge_base_id, wanted, context.cosine_share(embedding))
-            hits = candidates.ranking(view.read_vectors, number).hits()
-            found = written_results(view.connection, base, hits)
-            ranked: Found | Ranking = candidates.kept(view.read_vectors)
+            first = candidates.ranking(view.read_vectors, number)
+            found = written_results(view.connection, base, first.hits())
+            is_small = len(candidates.candidates.chunks) <= ranking.MAX_KEPT
+            ranked = Started(first, candidates) if is_small else candidates.ranking(view.read_vectors)
+            count = len(candidates)
     if not is_current:  # the vectors were replaced meanwhile
         return search(context, query)
     if asked.reranking is not None:
         found = reranked(found, query.text, asked.reranking, embedding)
-        ranked = Ranking.of([result.hit for result in found])
-    following = asked.number_of_results if len(ranked) > asked.number_of_results else None
+        ranked, count = Ranking.of([result.hit for result in found]), len(found)
+    following = asked.number_of_results if count > asked.number_of_results else None
     return FirstPage(found[: asked.number_of_results], ranked, following, base.embedding)
 
 

@@ -133,10 +133,6 @@ class Found:
     def __len__(self) -> int:
         return len(self.candidates)
 
-    def kept(self, read: "Read") -> "Found | Ranking":
-        """Return what is needed to rank the rest later, or the whole ranking if that is smaller."""
-        return self if len(self.candidates.chunks) <= MAX_KEPT else self.ranking(read)
-
     def ranking(self, read: "Read", number: int = CANDIDATES) -> Ranking:
         """Return the best, best first; ties are in the order of insertion."""
         places, cosines = self.candidates.best(read, number)
@@ -146,6 +142,20 @@ class Found:
         scores = self.candidates.order.scores(cosines.astype(np.float64), self.candidates.addends[places])
         bm25 = self.bm25[places]
         return Ranking(chunks, scores, _clipped(cosines), bm25 / (bm25 + self.half))
+
+
+@dataclass(frozen=True)
+class Started:
+    """A ranking whose rest follows when it is asked for."""
+
+    first: Ranking
+    found: Found
+
+    def whole(self, read: "Read") -> Ranking:
+        """Return the whole ranking; of what follows, chunks that were deleted meanwhile are left out."""
+        known = {*self.first.chunks.tolist()}
+        rest = [hit for hit in self.found.ranking(read).hits() if hit.chunk not in known]
+        return Ranking.of([*self.first.hits(), *rest][:CANDIDATES])
 
 
 def find(view: View, knowledge_base_id: str, search: Search, cosine_share: float) -> Found:

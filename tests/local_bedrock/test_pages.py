@@ -18,7 +18,8 @@ from local_bedrock.operations.paging import Snapshots, read_token, write_token
 from local_bedrock.operations.retrieval import retrieve
 from local_bedrock.options import Options
 from local_bedrock.processes.embedding_processes import Embeddings
-from local_bedrock.store import documents, resources, submissions
+from local_bedrock.search import ranking
+from local_bedrock.store import documents, full_vectors, resources, submissions
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, ParentChunk, Prepared
 from local_bedrock.store.resources import DataSource, StoredKnowledgeBase
@@ -170,6 +171,50 @@ def test_a_parent_is_on_one_page_only(library: Library) -> None:
 
     found = [result["content"]["text"] for page in pages for result in page["retrievalResults"]]
     assert sorted(found) == ["birds 0", "birds 1", "birds 2", "stones 0", "stones 1"]
+
+
+def test_further_pages_do_not_move_when_a_result_of_an_earlier_page_is_deleted(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its vector is not kept in memory."""
+    monkeypatch.setattr(full_vectors, "KEPT_BYTES", 0)
+    for number in range(9):
+        library.put(str(number), f"heron {'bird ' * number}")
+    everything = [name_of(result) for result in library.retrieve(100)["retrievalResults"]]
+    first = library.retrieve(3)
+
+    library.delete(everything[0])
+    library.delete(everything[4])
+
+    second = library.retrieve(3, first["nextToken"])
+    third = library.retrieve(3, second["nextToken"])
+    pages = [[name_of(result) for result in page["retrievalResults"]] for page in (first, second, third)]
+    assert pages == [everything[:3], [everything[3], *everything[5:7]], everything[7:]]
+
+
+def test_further_pages_of_very_many_equal_results_are_ranked_at_once(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "MAX_KEPT", 5)
+    for number in range(9):
+        library.put(str(number), "heron")
+
+    first = library.retrieve(5)
+    second = library.retrieve(5, first["nextToken"])
+
+    names = [name_of(result) for page in (first, second) for result in page["retrievalResults"]]
+    assert names == list(map(str, range(9)))
+
+
+def test_a_token_is_kept_no_longer_when_the_vectors_were_replaced(library: Library) -> None:
+    for number in range(5):
+        library.put(str(number), "heron")
+    token = library.retrieve(2)["nextToken"]
+    with library.database.write() as change:
+        change.connection.execute("UPDATE knowledge_base SET embedding = 'another'")
+
+    with pytest.raises(InvalidRequest, match="send the request again without a nextToken"):
+        library.retrieve(2, token)
 
 
 def test_a_token_that_is_kept_no_longer_says_to_search_again(library: Library) -> None:

@@ -272,6 +272,21 @@ def test_a_restart_changes_no_ranking(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_start_reads_no_full_vector(tmp_path: Path) -> None:
+    database = opened(tmp_path)
+    add(database, "birds", "heron bird", "kite bird")
+    with database.write() as change:
+        change.connection.execute("DELETE FROM full_vector")
+    database.close()
+
+    again = Database(tmp_path)
+
+    with again.read(BASE) as view:
+        assert len(ranking.find(view, BASE, search_for("heron"), 0.3)) == 2
+        assert ranking.rank(view, BASE, search_for("heron"), 0.3).hits() == []
+    again.close()
+
+
 def of_version(file: Path, version: int) -> None:
     other = apsw.Connection(str(file))
     other.execute(f"PRAGMA user_version = {version}")
