@@ -7,8 +7,8 @@ and named. Filters admit documents by an attribute. The local Bedrock also holds
 build and memory include them, and HYBRID can be measured.
 
 The column "of numpy" is the p50 of one client as a share of that of an exhaustive search with numpy in 32 bits and on
-all cores, which takes turns with it: other load on the machine affects both. "CPU" is the processor time of one search
-on all cores. 8 and 32 clients: p50, how many times that of one client it is, and searches in a second; a p50 is short
+all cores, which takes turns with it: other load on the machine affects both. "CPU" is the processor time on all
+cores. 8 and 32 clients: p50, how many times that of one client it is, and searches in a second; a p50 is short
 if the threads of few clients keep the interpreter's lock while the others wait.
 
 Run: ``python benchmarks/large_index.py [--chunks 1000000] [--engines ...]``. The peers except Chroma are not
@@ -59,7 +59,19 @@ def main() -> int:
                 rows += measured(engine, folder, index, arguments)
     title = f"{arguments.chunks:,} chunks of {arguments.dimension:,} numbers, ten results, times of searches in ms"
     ratios = [f"{clients} clients" for clients in arguments.clients]
-    columns = ("search", "p50", "p95", "CPU", "of numpy", *ratios, "recall", "build s", "MiB", "peak MiB", "remark")
+    columns = (
+        "search",
+        "p50",
+        "p95",
+        "CPU",
+        "of numpy",
+        *ratios,
+        "recall",
+        "build s (CPU)",
+        "MiB",
+        "peak MiB",
+        "remark",
+    )
     Console(width=200).print(table(title, columns, rows))
     return 0
 
@@ -69,7 +81,8 @@ def measured(engine: str, folder: Path, index: str, arguments: argparse.Namespac
     python = sys.executable if engine in OF_PROJECT else arguments.peer_python
     own = [engine, str(folder), index, str(arguments.build_limit), *map(str, arguments.clients)]
     command = [python, "-m", "parts.vector_engines", *own]
-    rows, added = [], {"added": 0, "memory_mib": 0.0, "peak_mib": 0.0}
+    rows: list[list[str]] = []
+    added: dict[str, Any] = {}
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(
@@ -88,11 +101,10 @@ def measured(engine: str, folder: Path, index: str, arguments: argparse.Namespac
         errors.seek(0)
         last = (errors.read().strip().splitlines() or ["ended without a message"])[-1]
     if ended:
-        stopped = f"stopped after {arguments.build_limit:.0f} s with {added['added']:,} chunks added"
+        stopped = f"stopped after {arguments.build_limit:.0f} s with {added.get('added', 0):,} chunks added"
         remark = stopped if ended == -signal.SIGALRM else f"skipped: {last}"
         print(json.dumps({"engine": engine, **added, "remark": remark}), file=sys.stderr)
-        memory = [f"{added[name]:,.0f}" for name in ("memory_mib", "peak_mib")]
-        rows.append([engine, *[""] * (6 + len(arguments.clients)), *memory, remark])
+        rows.append([engine, *[""] * (5 + len(arguments.clients)), *(build(added) if added else [""] * 3), remark])
     elif engine == OURS:
         rows += measured(OPENED, folder, index, arguments)
     return rows
@@ -111,11 +123,14 @@ def row(engine: str, figures: dict[str, Any]) -> list[str]:
             for other in figures["at_once"].values()
         ),
         "" if figures["recall"] is None else f"{figures['recall']:.3f}",
-        f"{figures['build_seconds']:.0f}",
-        f"{figures['memory_mib']:,.0f}",
-        f"{figures['peak_mib']:,.0f}",
+        *build(figures),
         figures["remark"],
     ]
+
+
+def build(figures: dict[str, Any]) -> list[str]:
+    seconds = f"{figures['build_seconds']:.0f} ({figures['build_processor_seconds']:.0f})"
+    return [seconds, f"{figures['memory_mib']:,.0f}", f"{figures['peak_mib']:,.0f}"]
 
 
 if __name__ == "__main__":

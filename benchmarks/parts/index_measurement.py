@@ -58,14 +58,14 @@ class Measurement:
         self.queries = read_queries(folder)
         self._clients = clients
         self._limit = limit
-        self._start = time.perf_counter()
+        self._start, self._processor_start = time.perf_counter(), time.process_time()
         signal.setitimer(signal.ITIMER_REAL, limit)
 
     def parts(self) -> Iterator[tuple[int, Vectors]]:
         """Yield the vectors in parts, each with the number of its first row."""
         for first, part in read_vectors(self.folder):
             yield first, part
-            self._print(added=first + len(part), memory_mib=memory_mib(), peak_mib=peak_mib())
+            self._print(added=first + len(part), **self._built(), **memory())
 
     def search(
         self, name: str, ask: Ask, remark: str, *, every: int = 1, effort: Effort | None = None, by_vector: bool = True
@@ -81,8 +81,8 @@ class Measurement:
             by_vector: Whether the results are the nearest vectors.
         """
         signal.setitimer(signal.ITIMER_REAL, 0)
-        begun = time.perf_counter()
-        build_seconds = begun - self._start
+        begun, processor_begun = time.perf_counter(), time.process_time()
+        built = self._built()
         nearest = np.load(self.folder / f"nearest-{every}.npy")
         if effort is not None:
             recalls = []
@@ -97,18 +97,18 @@ class Measurement:
         alone = self._alone(ask)
         self._print(
             name=f"{name}, filter {100 // every} %".strip(", ") if every > 1 else name,
-            build_seconds=build_seconds,
+            **built,
             numpy_milliseconds=alone.numpy_milliseconds,
             milliseconds=alone.milliseconds,
             processor_milliseconds=alone.processor_milliseconds,
             recall=recall(alone.found, nearest) if by_vector else None,
             at_once={clients: _at_once(ask, clients) for clients in self._clients},
-            memory_mib=memory_mib(),
-            peak_mib=peak_mib(),
+            **memory(),
             remark=remark,
         )
         self._start += time.perf_counter() - begun
-        signal.setitimer(signal.ITIMER_REAL, max(MIN_SECONDS, self._limit - build_seconds))
+        self._processor_start += time.process_time() - processor_begun
+        signal.setitimer(signal.ITIMER_REAL, max(MIN_SECONDS, self._limit - built["build_seconds"]))
 
     def _alone(self, ask: Ask) -> "_Alone":
         """Let one client ask the queries in rounds, each of which follows one of the exhaustive search."""
@@ -128,6 +128,13 @@ class Measurement:
                     alone.ask(ask, query)
             baseline.stdin.close()
         return alone
+
+    def _built(self) -> dict[str, float]:
+        """Return the elapsed and the processor time without that of the searches."""
+        return {
+            "build_seconds": time.perf_counter() - self._start,
+            "build_processor_seconds": time.process_time() - self._processor_start,
+        }
 
     def _print(self, **figures: Any) -> None:
         print(json.dumps(figures), flush=True)
@@ -182,5 +189,5 @@ def memory_mib() -> float:
     return pages * resource.getpagesize() / 1024**2
 
 
-def peak_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def memory() -> dict[str, float]:
+    return {"memory_mib": memory_mib(), "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
