@@ -6,10 +6,10 @@ those of an exact search in 32 bits; the parameter of an approximate search is r
 and named. Filters admit documents by an attribute. The local Bedrock also holds texts of twelve made-up words, so its
 build and memory include them, and HYBRID can be measured.
 
-The column "of numpy" is the p50 of one client as a share of that of an exhaustive search with numpy in 32 bits and on
-all cores, which takes turns with it: other load on the machine affects both. "CPU" is the processor time on all
-cores. 8 and 32 clients: p50, how many times that of one client it is, and searches in a second; a p50 is short
-if the threads of few clients keep the interpreter's lock while the others wait.
+"CPU" is the processor time on all cores. "of numpy" compares the p50 of one client, and its processor time, with an
+exhaustive search with numpy in 32 bits on all cores, which takes turns with it: other load on the machine affects
+both. 8 and 32 clients: p50, how many times that of one client it is, and searches in a second; a p50 is short if the
+threads of few clients keep the interpreter's lock while the others wait.
 
 Run: ``python benchmarks/large_index.py [--chunks 1000000] [--engines ...]``. The peers except Chroma are not
 requirements of the project; one that is not installed is skipped. To measure them, install them elsewhere and name
@@ -111,13 +111,15 @@ def measured(engine: str, folder: Path, index: str, arguments: argparse.Namespac
 
 
 def row(engine: str, figures: dict[str, Any]) -> list[str]:
-    p50 = percentile(figures["milliseconds"], 50)
+    elapsed, processor = zip(*figures["times"], strict=True)
+    p50, processor_p50 = percentile(elapsed, 50), percentile(processor, 50)
+    numpy_p50, numpy_processor_p50 = (percentile(times, 50) for times in zip(*figures["numpy_times"], strict=True))
     return [
         f"{engine} {figures['name']}".strip(),
         f"{p50:.1f}",
-        f"{percentile(figures['milliseconds'], 95):.1f}",
-        f"{percentile(figures['processor_milliseconds'], 50):.1f}",
-        f"{p50 / percentile(figures['numpy_milliseconds'], 50):.2f}",
+        f"{percentile(elapsed, 95):.1f}",
+        f"{processor_p50:.1f}",
+        f"{p50 / numpy_p50:.2f} ({processor_p50 / numpy_processor_p50:.2f})",
         *(
             f"{other['p50']:.1f} ({other['p50'] / p50:.1f}), {other['searches_per_second']:,.0f}"
             for other in figures["at_once"].values()

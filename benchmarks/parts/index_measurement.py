@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from parts.exhaustive_search import ROUND
+from parts.exhaustive_search import ROUND, Times, timed
 from parts.index_input import QUERIES, RESULTS, Vectors, read_queries, read_vectors
 
 Ask = Callable[[int], Sequence[int]]
@@ -94,14 +94,13 @@ class Measurement:
             chosen = effort.values[int(np.argmax(recalls))]
             effort.choose(chosen)
             remark += f", {effort.name} {chosen}"
-        alone = self._alone(ask)
+        times, of_numpy, found = self._alone(ask)
         self._print(
             name=f"{name}, filter {100 // every} %".strip(", ") if every > 1 else name,
             **built,
-            numpy_milliseconds=alone.numpy_milliseconds,
-            milliseconds=alone.milliseconds,
-            processor_milliseconds=alone.processor_milliseconds,
-            recall=recall(alone.found, nearest) if by_vector else None,
+            times=times,
+            numpy_times=of_numpy,
+            recall=recall(found, nearest) if by_vector else None,
             at_once={clients: _at_once(ask, clients) for clients in self._clients},
             **memory(),
             remark=remark,
@@ -110,9 +109,15 @@ class Measurement:
         self._processor_start += time.process_time() - processor_begun
         signal.setitimer(signal.ITIMER_REAL, max(MIN_SECONDS, self._limit - built["build_seconds"]))
 
-    def _alone(self, ask: Ask) -> "_Alone":
-        """Let one client ask the queries in rounds, each of which follows one of the exhaustive search."""
-        alone = _Alone()
+    def _alone(self, ask: Ask) -> tuple[list[Times], list[Times], list[list[int]]]:
+        """Let one client ask the queries in rounds, each after one of the exhaustive search.
+
+        Returns:
+            The times of each search, those of each exhaustive search, and the rows that each search found.
+        """
+        times: list[Times] = []
+        of_numpy: list[Times] = []
+        found: list[list[int]] = []
         command = [sys.executable, "-m", "parts.exhaustive_search", str(self.folder)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as baseline:
             assert baseline.stdin is not None
@@ -120,14 +125,16 @@ class Measurement:
             for query in range(WARM_UP):
                 ask(query)
             for first in range(0, QUERIES, ROUND):
-                if sum(alone.milliseconds) > ALONE_SECONDS * 1000:
+                if sum(elapsed for elapsed, _ in times) > ALONE_SECONDS * 1000:
                     break
                 baseline.stdin.write("\n")
-                alone.numpy_milliseconds += json.loads(baseline.stdout.readline())
-                for query in range(first, min(first + ROUND, QUERIES)):
-                    alone.ask(ask, query)
+                of_numpy += json.loads(baseline.stdout.readline())
+                for query in range(first, first + ROUND):
+                    rows, taken = timed(ask, query)
+                    times.append(taken)
+                    found.append([int(row) for row in rows])
             baseline.stdin.close()
-        return alone
+        return times, of_numpy, found
 
     def _built(self) -> dict[str, float]:
         """Return the elapsed and the processor time without that of the searches."""
@@ -138,23 +145,6 @@ class Measurement:
 
     def _print(self, **figures: Any) -> None:
         print(json.dumps(figures), flush=True)
-
-
-@dataclass
-class _Alone:
-    """Elapsed and processor time of each search of one client, its results, and the baseline at the same time."""
-
-    milliseconds: list[float] = field(default_factory=list)
-    processor_milliseconds: list[float] = field(default_factory=list)
-    numpy_milliseconds: list[float] = field(default_factory=list)
-    found: list[list[int]] = field(default_factory=list)
-
-    def ask(self, ask: Ask, query: int) -> None:
-        start, processor = time.perf_counter(), time.process_time()
-        rows = ask(query)
-        self.milliseconds.append(round((time.perf_counter() - start) * 1000, 3))
-        self.processor_milliseconds.append(round((time.process_time() - processor) * 1000, 3))
-        self.found.append([int(row) for row in rows])
 
 
 def _at_once(ask: Ask, clients: int) -> dict[str, float]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from parts.exhaustive_search import ROUND, ExhaustiveSearch
+from parts.exhaustive_search import ExhaustiveSearch
 from parts.index_input import (
     CHUNKS_IN_DOCUMENT,
     FILTERS,
@@ -52,10 +52,7 @@ def _attributes(row: int) -> dict[str, int]:
 
 def exhaustive(measurement: Measurement, _folder: Path) -> None:
     held = ExhaustiveSearch(measurement.folder)
-    search, threads = held.faster(measurement.queries[:ROUND])
-    with threadpool_limits(threads, user_api="blas"):
-        remark = f"{np.__version__}, exact, {search.__name__.replace('_', ' ')}"
-        measurement.search("", lambda query: search(measurement.queries[query]), remark)
+    measurement.search("", lambda query: held.nearest(measurement.queries[query]), f"{np.__version__}, exact")
 
 
 def local_bedrock(measurement: Measurement, folder: Path) -> None:
