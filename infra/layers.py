@@ -25,6 +25,7 @@ from typing import Final
 
 from infra.bytecode import compile_folder, compiled_copy, compiles
 from infra.environments import pip_settings, uv_settings
+from infra.sdk_data import reduce_data
 from infra.target import Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -65,7 +66,7 @@ AWS_SERVICES: Final = frozenset(
         "textract",
     }
 )
-"""Services whose API descriptions stay in botocore; those of all others are most of its size and cold start."""
+"""Services whose API descriptions and addresses stay in botocore; those of all others are most of its size."""
 
 NOT_DEPLOYED: Final = (
     "knowledge_base.py",
@@ -78,7 +79,7 @@ NOT_DEPLOYED: Final = (
 MAX_UNZIPPED_MB: Final = 250
 """Source: Lambda quotas, deployment package size, unzipped, all layers together."""
 
-RECIPE: Final = "2"
+RECIPE: Final = "3"
 """Goes up when the way of building changes, so that layers are built again."""
 
 
@@ -238,9 +239,8 @@ def _strip(packages: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)  # it may be inside another one
     for stub in packages.rglob("*.pyi"):
         stub.unlink()
-    for description in packages.glob("botocore/data/*"):
-        if description.is_dir() and description.name not in AWS_SERVICES:
-            shutil.rmtree(description)
+    for data in packages.glob("botocore/data"):
+        reduce_data(data, AWS_SERVICES)
 
 
 def _zip(packages: Path, destination: Path) -> None:

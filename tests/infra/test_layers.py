@@ -239,6 +239,28 @@ for service in {sorted(AWS_SERVICES)}:
     assert finished.returncode == 0, finished.stderr
 
 
+def test_clients_of_the_layer_have_the_addresses_of_complete_ones(tmp_path: Path) -> None:
+    unzipped(tmp_path, built(Target.LOCAL))
+    script = f"""
+import boto3, json
+regions = ["us-east-1", "eu-central-1", "ap-southeast-6", "us-gov-west-1", "cn-north-1"]
+found = {{}}
+for service in {sorted(AWS_SERVICES)}:
+    for region in regions:
+        client = boto3.client(service, region_name=region, aws_access_key_id="a", aws_secret_access_key="b")
+        found[f"{{service}} {{region}}"] = [client.meta.endpoint_url, client.meta.partition]
+print(json.dumps(found))
+"""
+
+    reduced, complete = (
+        subprocess.run([sys.executable, *options, "-c", script], capture_output=True, check=True, env=env, text=True)
+        for options, env in ((["-S"], {"PYTHONPATH": str(tmp_path / "python")}), ([], {}))
+    )
+
+    assert json.loads(reduced.stdout) == json.loads(complete.stdout)
+    assert not [*(tmp_path / "python" / "botocore" / "data").rglob("*.gz")]
+
+
 def test_the_layer_keeps_every_service_that_the_product_calls() -> None:
     sources = [*(ROOT / "ragstack_common").rglob("*.py"), *(ROOT / "lambdas").rglob("*.py")]
 
