@@ -6,15 +6,17 @@ import gc
 # boto3's instead of 1.47 (benchmarks/cold_start.py).
 gc.disable()
 
+import codecs
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from ragstack_common.core.errors import MissingPackageError
+from ragstack_common.core.errors import MissingPackageError, RagStackError
 from ragstack_common.core.metrics import STACK, STACK_DIMENSION
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.settings.tracing import OTLP_ENDPOINT
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+IS_DEPLOYED: Final = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
 Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 
 logger: Final = Logger()
@@ -32,6 +36,18 @@ copy_config_to_registered_loggers(logger, include={LOGGER.name})
 metrics: Final = Metrics()
 if stack := os.environ.get(STACK):
     metrics.set_default_dimensions(**{STACK_DIMENSION: stack})
+
+
+def prepare(*steps: Callable[[], object]) -> None:
+    """Do what the first request would wait for while a deployed function starts: these steps, in their order.
+
+    An error is left to the first request, which reports it.
+    """
+    if IS_DEPLOYED:
+        codecs.lookup("idna")  # with which sockets write the names of hosts
+        with suppress(RagStackError):
+            for step in steps:
+                step()
 
 
 def entry_point(handler: Handler) -> Handler:

@@ -1,6 +1,6 @@
 """Answers questions over HTTP: an ASGI application, which ``run.sh`` serves behind the Lambda Web Adapter."""
 
-from ragstack_common.function import function_spans, logger, metrics, with_imports_frozen
+from ragstack_common.function import IS_DEPLOYED, function_spans, logger, metrics, with_imports_frozen
 
 import os
 from functools import cache
@@ -16,9 +16,6 @@ from ragstack_common.services.documents import Documents
 if TYPE_CHECKING:
     from ragstack_common.http.mcp import McpEndpoint
     from ragstack_common.tools import Registry
-
-
-IS_DEPLOYED = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 
 @cache

@@ -1,6 +1,6 @@
 """Answers searches over HTTP."""
 
-from ragstack_common.function import entry_point, logger, metrics
+from ragstack_common.function import entry_point, logger, metrics, prepare
 
 import os
 from functools import cache
@@ -126,6 +126,9 @@ def openapi() -> Response[str]:
     access = AccessSettings.from_env(os.environ)
     description = describe(app, find_base_url(app.current_event.raw_event), access)
     return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)
+
+
+prepare(callers, lambda: service().prepare(), lambda: app.prepare("retrieve"))
 
 
 @entry_point

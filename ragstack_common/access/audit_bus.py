@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from ragstack_common.access.audit import AUDIT, AuditSink
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.settings.access import AccessSettings
-from ragstack_common.settings.ingestion import EVENT_SOURCE
+from ragstack_common.settings.names import EVENT_SOURCE
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient

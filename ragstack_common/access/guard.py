@@ -42,7 +42,8 @@ class _OpenRules(AccessRules):
         return (Writable(""),)
 
 
-OPEN_RULES: Final = _OpenRules(AccessPolicy())
+# Validation would build the schema of a file that there is not, which takes a hundredth of a cold start.
+OPEN_RULES: Final = _OpenRules(AccessPolicy.model_construct())
 
 
 class Guard:

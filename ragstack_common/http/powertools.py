@@ -78,6 +78,14 @@ class Api(APIGatewayRestResolver):
         assert self._caller is not None, "every route that needs a caller has a right"
         return self._caller
 
+    def prepare(self, name: str) -> None:
+        """Build the checks of a route's request and response, as its first request would."""
+        for route in self._static_routes:
+            if route.operation_id == name:
+                checked = (*route.dependant.body_params, route.dependant.return_param)
+                for field in filter(None, checked):
+                    field.validate({}, loc=())
+
     def resolve(self, event: Mapping[str, Any], context: "LambdaContext") -> dict[str, Any]:
         """Handle a request from API Gateway, even a malformed one."""
         self._request_id = (event.get("requestContext") or {}).get("requestId") or context.aws_request_id

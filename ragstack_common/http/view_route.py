@@ -10,7 +10,7 @@ from ragstack_common.access.callers import Caller
 from ragstack_common.http.powertools import MAX_PARAMETER_CHARACTERS, serve
 from ragstack_common.services.view import DocumentView, Viewer, ViewRequest
 
-_MARKS: Final = r"^\d{1,4}-\d{1,4}(,\d{1,4}-\d{1,4}){0,49}$"
+_MARKS: Final = r"^[0-9]{1,4}-[0-9]{1,4}(,[0-9]{1,4}-[0-9]{1,4}){0,49}$"
 
 
 def add_view(app: APIGatewayRestResolver, viewer: Callable[[], Viewer], caller: Callable[[], Caller]) -> None:

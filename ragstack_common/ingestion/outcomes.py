@@ -18,7 +18,7 @@ from ragstack_common.core.uris import split_uri
 from ragstack_common.ingestion.bedrock_agent import batched
 from ragstack_common.ingestion.messages import DeadLetter, Queue, failure
 from ragstack_common.registry.records import DocumentRecord, Status
-from ragstack_common.settings.ingestion import EVENT_SOURCE
+from ragstack_common.settings.names import EVENT_SOURCE
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient

@@ -23,7 +23,7 @@ MAX_GRADES: Final = 5000
 """As many judgments as a caller makes in a year."""
 
 # Files in BEIR's form have tabs between members.
-DocumentName = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,2048}$")]
+DocumentName = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Grade = Annotated[int, Field(ge=0, le=MAX_GRADE, strict=True)]
 
 

@@ -40,7 +40,13 @@ from ragstack_common.services.catalogue import (
     values_of_registry,
 )
 from ragstack_common.services.known_corpora import FoundCorpora, KnownCorpora
-from ragstack_common.services.search_models import RetrieveRequest, RetrieveResponse, to_response
+from ragstack_common.services.search_models import (
+    Passage,
+    RetrievedResult,
+    RetrieveRequest,
+    RetrieveResponse,
+    to_response,
+)
 from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import (
     ALL_CORPORA,
@@ -181,6 +187,19 @@ class QueryService:
         guard = Guard.from_env(env)
         engine = make_engine(settings, metrics, MilvusSettings.from_env(env), guard.policy, store_of)
         return cls(settings, engine, metrics, guard=guard)
+
+    def prepare(self) -> None:
+        """Make the clients and models that the first search would make; calls no service."""
+        from ragstack_common.core import clients  # noqa: PLC0415 - other engines do without
+
+        if self.settings.retrieval_engine == BEDROCK_ENGINE:
+            clients.retrieval_client(self.settings.timeout_seconds)
+            if self.settings.vector_index_arn:
+                clients.vectors_client(self.settings.timeout_seconds)
+            if self.settings.snapshot_bucket:
+                clients.s3_client()
+        for model in (RetrieveResponse, RetrievedResult, Passage):
+            model.model_rebuild()
 
     def retrieve(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:
         """Search what the caller sees.

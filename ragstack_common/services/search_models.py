@@ -55,7 +55,7 @@ Reranker = Annotated[
 ]
 
 
-class RequestOptions(BaseModel, extra="forbid", frozen=True):
+class RequestOptions(BaseModel, extra="forbid", frozen=True, defer_build=True):
     """What a search and a question have in common. Unknown names are rejected, so that no option is ignored."""
 
     metadata_filter: dict[str, Any] | None = Field(
@@ -172,7 +172,7 @@ class RetrievedResult(Passage):
     ranking: Ranking | None = Field(default=None, description="How its score was computed; only with explain")
 
 
-class SearchReport(BaseModel):
+class SearchReport(BaseModel, defer_build=True):
     """How a search went, for searches and for answers."""
 
     slices: tuple[SliceReport, ...] = Field(description="One entry per parallel search")

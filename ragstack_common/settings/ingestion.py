@@ -23,8 +23,6 @@ INFER_VALUES: Final = 50_000
 JOBS_NOT_COMPLETE: Final = "JobsNotComplete"
 """Metric: 1 for each job that ends FAILED or INCOMPLETE, 0 for each that ends COMPLETE."""
 
-EVENT_SOURCE: Final = "ragstack"
-
 BATCHES_PASSED_THROUGH: Final = "BatchesPassedThrough"
 """Metric: batches of chunks that are indexed without headers, because they are missing or have an unknown form."""
 

@@ -32,6 +32,9 @@ SIGNALS_HEADER: Final = "x-ragstack-signals"
 ``vector`` is the cosine and, with HYBRID, ``lexical`` is BM25 as a share; 0 to 1.
 """
 
+EVENT_SOURCE: Final = "ragstack"
+"""Source of the events on the deployer's bus."""
+
 BEDROCK_ENGINE: Final = "bedrock"
 CHROMA_ENGINE: Final = "chroma"
 MILVUS_ENGINE: Final = "milvus"

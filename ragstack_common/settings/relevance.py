@@ -101,7 +101,8 @@ def shipped() -> Calibrations:
 def calibration_of(own: Calibrations | None, embedding: str | None, search_type: str | None) -> Calibration | None:
     """Return the calibration for an embedding and a kind of search: the deployment's own, or a shipped one."""
     found = None if own is None else own.find(embedding, search_type)
-    return found or shipped().find(embedding, search_type)
+    # Only the local Bedrock names its embedding.
+    return found or (None if embedding is None else shipped().find(embedding, search_type))
 
 
 def logistic(log_odds: float) -> float:

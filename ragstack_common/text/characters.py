@@ -8,6 +8,7 @@ standard library don't know combining marks, without which words of Hindi and Th
 
 import re
 import unicodedata
+from functools import cache
 from typing import Final
 
 UPPER: Final = "U"
@@ -73,12 +74,17 @@ DENSE_RANGES: Final = (
 HANGUL_RANGES: Final = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 """Korean has spaces, but its endings are attached to the words."""
 
-_DENSE: Final = re.compile(f"[{DENSE_RANGES}]")
 _INVISIBLE: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Variation selectors and fillers. Format characters have a category of their own."""
 
 _RAISED: Final = ("<super>", "<sub>", "<fraction>", "<circle>", "<square>")
 """Compatibility decompositions that change what a reader sees: 20¹ is not 201."""
+
+
+@cache
+def dense() -> re.Pattern[str]:
+    """Return the pattern of a character of the scripts without spaces, whose ranges take a millisecond to compile."""
+    return re.compile(f"[{DENSE_RANGES}]")
 
 
 class _Classes(dict[int, str]):
@@ -104,7 +110,7 @@ def _class_of(character: str) -> str:
     if category == "No" or (category[0] == "L" and unicodedata.decomposition(character).startswith(_RAISED[:2])):
         return SMALL_DIGIT
     if category[0] == "L" or category == "Nl":
-        return DENSE if _DENSE.match(character) else LETTER if category == "Ll" else UPPER
+        return DENSE if dense().match(character) else LETTER if category == "Ll" else UPPER
     return SYMBOL if category in ("Sc", "Sm", "Sk") or character == "°" else PUNCTUATION
 
 

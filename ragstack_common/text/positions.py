@@ -41,7 +41,7 @@ _MARKS: Final = re.compile(r"\*+|`+|\\(?=[!-/:-@\[-`{-~])")
 class Position(BaseModel):
     """Where a passage is in its document."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     page: int | None = Field(
         default=None, description="The page or slide on which the passage begins, from 1 (PDF, presentations, scans)"

@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 SPACED_ENDS: Final = ".!?…‼⁇⁈⁉։؝؞؟۔܀܁܂߹।॥၊။።፧፨᙮᜵᜶។៕᠃᠉᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼᱾᱿꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫"
@@ -52,10 +53,6 @@ _BINDING: Final = (
 """Words of Thai and Lao that continue a sentence: conjunctions, prepositions and relative pronouns."""
 
 _LETTER_BEFORE: Final = "(?<=[\u0e01-\u0e45\u0e47-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ecf])(?<!ฯ)"
-_UNMARKED: Final = re.compile(
-    rf"{_LETTER_BEFORE}[ \t]+(?!{_BINDING})(?=[\u0e01-\u0e4e\u0e81-\u0ecf“‘\"])",
-)
-_BOUND: Final = re.compile(rf"(?:{_BINDING})\Z")
 _MAX_BINDING: Final = 8
 _IS_UNMARKED: Final = re.compile("[\u0e00-\u0eff]")
 
@@ -104,11 +101,21 @@ def _ends(text: str) -> Iterator[int]:
     if _IS_UNMARKED.search(text):
         marked, ends, start = [*ends, len(text.rstrip())], [], 0
         for end in marked:
-            for space in _UNMARKED.finditer(text, start, end):
-                is_bound = _BOUND.search(text, space.start() - _MAX_BINDING, space.start())
+            for space in _unmarked().finditer(text, start, end):
+                is_bound = _bound().search(text, space.start() - _MAX_BINDING, space.start())
                 if space.start() - start >= MIN_UNMARKED and not is_bound:
                     ends.append(space.start())
                     start = space.end()
             ends.append(end)
             start = end
     yield from ends
+
+
+@cache
+def _unmarked() -> re.Pattern[str]:
+    return re.compile(rf"{_LETTER_BEFORE}[ \t]+(?!{_BINDING})(?=[\u0e01-\u0e4e\u0e81-\u0ecf“‘\"])")
+
+
+@cache
+def _bound() -> re.Pattern[str]:
+    return re.compile(rf"(?:{_BINDING})\Z")

@@ -69,7 +69,6 @@ _SCRIPTS: Final = (
 
 _NOT_LATIN: Final = "\u0370"
 _FIRST_DENSE: Final = "\u0e00"
-_DENSE: Final = re.compile(f"[{DENSE_RANGES}{HANGUL_RANGES}]")
 _STEMMED: Final = frozenset(STOP_WORDS) - {"th", "vi"} | {own for _, _, own in _SCRIPTS if own}
 _OTHER_STOP_WORDS: Final = frozenset[str]().union(*(STOP_WORDS[tag] for _, _, tag in _SCRIPTS if tag in STOP_WORDS))
 _STEMMING: Final = Lock()
@@ -170,7 +169,7 @@ def _terms(found: Sequence[str], prepared: str, language: str | None, *, is_quer
         if not word:
             before = False
             continue
-        is_dense = _DENSE.match(word) is not None and not _SEGMENTED.match(word)
+        is_dense = _dense().match(word) is not None and not _SEGMENTED.match(word)
         if is_dense and before:
             stemmed.append(found[number - 1] + word)
         stemmed.append(word if is_dense else stem(word))
@@ -262,6 +261,11 @@ def _stemmer(language: str) -> Stemmer.Stemmer:
 def combining_marks() -> str:
     """Return the marks that belong to the letter before them."""
     return "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.category(chr(code))[0] == "M")
+
+
+@cache
+def _dense() -> re.Pattern[str]:
+    return re.compile(f"[{DENSE_RANGES}{HANGUL_RANGES}]")
 
 
 @cache

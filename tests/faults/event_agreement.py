@@ -10,7 +10,7 @@ from typing import Any, Final
 from ragstack_common.ingestion.outcomes import DETAIL_TYPES
 from ragstack_common.registry.lifecycle import TRANSITIONS_KEPT
 from ragstack_common.registry.records import FINAL, SEARCHABLE, DocumentRecord, Status
-from ragstack_common.settings.ingestion import EVENT_SOURCE
+from ragstack_common.settings.names import EVENT_SOURCE
 from tests.faults.agreement import describe
 from tests.faults.faulty_stack import Places
 from tests.faults.snapshot import Snapshot, drained

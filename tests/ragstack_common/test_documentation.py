@@ -271,7 +271,7 @@ def test_every_metric_of_the_ingestion_path_is_documented() -> None:
 def test_the_example_event_has_the_members_of_a_real_event() -> None:
     event, _ = [json.loads(block) for block in json_blocks(OPERATIONS) if "detail-type" in block]
 
-    assert event["source"] == ingestion.EVENT_SOURCE
+    assert event["source"] == names.EVENT_SOURCE
     assert event["detail-type"] == DETAIL_TYPES[Status(event["detail"]["status"])]
     assert event["detail"].keys() == event_detail(DocumentRecord(event["detail"]["uri"])).keys()
     assert event["detail"]["id"] == DocumentRecord(event["detail"]["uri"]).id
@@ -287,7 +287,7 @@ def test_the_example_of_an_audit_event_is_a_real_one() -> None:
         guard.require(caller_from_key("reader"), Right.WRITE, "POST /api/documents")
 
     assert sent == [event["detail"]]
-    assert (event["source"], event["detail-type"]) == (ingestion.EVENT_SOURCE, AUDIT)
+    assert (event["source"], event["detail-type"]) == (names.EVENT_SOURCE, AUDIT)
 
 
 def test_the_documented_endings_are_those_that_are_read() -> None:

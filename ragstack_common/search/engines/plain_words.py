@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from ragstack_common.text.characters import DENSE_RANGES
+from ragstack_common.text.characters import dense
 from ragstack_common.text.words import MAX_REPEATS, detect_language, is_stop_word, normalized
 
 MAX_CHARACTERS: Final = 1024
@@ -14,7 +14,6 @@ _SYNTAX: Final = re.compile(r"""["`()\[\]{}<>~*^:;!?&|\\/+=#@$%]+|(?<![^\W_])[-.
 """What may have a meaning in a query language; S3 Vectors documents none. Hyphens, dots, commas and apostrophes stay
 within a word or a number."""
 
-_UNSPACED: Final = re.compile(f"[{DENSE_RANGES}]")
 _LETTER_OR_DIGIT: Final = re.compile(r"[^\W_]")
 
 
@@ -35,7 +34,7 @@ def plain_words(question: str, limit: int = MAX_CHARACTERS) -> str:
     language = detect_language(text)
     counts, chosen, left = Counter[str](), [], limit + 1
     for word in [word for word in found if not is_stop_word(normalized(word), language)] or found:
-        if len(word) >= left and _UNSPACED.search(word):
+        if len(word) >= left and dense().search(word):
             word = word[: max(0, left - 1)]  # noqa: PLW2901 - the rest does not count
         if word and len(word) < left and counts[word] < MAX_REPEATS:
             chosen.append(word)
