@@ -21,9 +21,8 @@ from parts.index_input import QUERIES, RESULTS, Vectors, read_queries, read_vect
 Ask = Callable[[int], Sequence[int]]
 """Searches for the query of this number; returns the rows of the best results, best first."""
 
-WARM_UP: Final = 3
 ALONE_SECONDS: Final = 10.0
-"""After them, one client begins no other round of the same kind of search."""
+"""After them, one client begins no other search of the same kind."""
 
 AT_ONCE_SECONDS: Final = 3.0
 """After them, none of several clients begins another search; each has at least one."""
@@ -122,17 +121,16 @@ class Measurement:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as baseline:
             assert baseline.stdin is not None
             assert baseline.stdout is not None
-            for query in range(WARM_UP):
-                ask(query)
-            for first in range(0, QUERIES, ROUND):
+            ask(0)
+            for query in range(QUERIES):
+                if query % ROUND == 0:
+                    baseline.stdin.write("\n")
+                    of_numpy += json.loads(baseline.stdout.readline())
+                rows, taken = timed(ask, query)
+                times.append(taken)
+                found.append([int(row) for row in rows])
                 if sum(elapsed for elapsed, _ in times) > ALONE_SECONDS * 1000:
                     break
-                baseline.stdin.write("\n")
-                of_numpy += json.loads(baseline.stdout.readline())
-                for query in range(first, first + ROUND):
-                    rows, taken = timed(ask, query)
-                    times.append(taken)
-                    found.append([int(row) for row in rows])
             baseline.stdin.close()
         return times, of_numpy, found
 
