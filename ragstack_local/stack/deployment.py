@@ -1,23 +1,19 @@
 """The local knowledge base, and the project's CDK app deployed with the real `cdk` command line.
 
-Synthesis and deployment take most of a first start. A digest of all inputs names an assembly and a deployment: stacks
-are synthesized again only if no assembly has the name, and deployed again only if CloudFormation does not have them as
-the deployment with this name has left them.
+Synthesis and deployment take most of a first start. A digest of all inputs decides what has changed: stacks
+are synthesized again only if no assembly has been made of these inputs, and deployed again only if CloudFormation does
+not have them as the last deployment of these inputs has left them.
 """
 
-import hashlib
 import json
 import os
 import shutil
-import sys
 import sysconfig
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +41,7 @@ from ragstack_local.connection.connection import (
 )
 from ragstack_local.errors import StackError
 from ragstack_local.stack import checkpoints
+from ragstack_local.stack.assembly import Assembly, Inputs
 from ragstack_local.stack.processes import LOG_LINES, Child, held_interrupts
 
 Step = Callable[[str], AbstractContextManager[Any]]
@@ -59,34 +56,10 @@ WITHOUT_RULES: Final = {"CDK_VALIDATION": "false"}
 Source: aws-cdk-lib, core/lib/private/synthesis-validation.
 """
 
-SOURCES: Final = (
-    "app.py",
-    "cdk.json",
-    "cdk.context.json",
-    "requirements/answers.txt",
-    "requirements/layer.txt",
-    "requirements/milvus.txt",
-    "requirements/tracing.txt",
-    "requirements/viewer.txt",
-    "package-lock.json",
-    "infra",
-    "lambdas",
-    "ragstack_common",
-)
-"""Inputs of the app and its functions, below the checkout."""
-
-PACKAGES: Final = ("aws-cdk-lib", "cdk-nag", "constructs", "jsii")
-
 OUTPUTS: Final = "outputs.json"
-
-ASSEMBLIES: Final = "assemblies"
-"""Subfolder of the data folder for the synthesized stacks, each assembly in a folder that is named by its inputs."""
 
 DEPLOYED: Final = "deployed.json"
 """What was deployed, written when it is on the disk."""
-
-MAX_ASSEMBLIES: Final = 4
-"""Those of a few kinds of callers and settings, between which starts alternate."""
 
 
 class KnowledgeBaseType(StrEnum):
@@ -205,56 +178,11 @@ def _named(summaries: list[Any], name: str) -> Any | None:
 
 
 @dataclass(frozen=True)
-class Assembly:
-    """The synthesized stacks in a folder that is named by the digest of their inputs."""
-
-    path: Path
-
-    @classmethod
-    def find(cls, project: Project, folder: Path, context: Mapping[str, str]) -> "Assembly":
-        """Return the assembly of the inputs that the checkout and the context values have now."""
-        return cls(folder / _digest(project, context))
-
-    @property
-    def inputs(self) -> str:
-        """The digest of the inputs."""
-        return self.path.name
-
-    @property
-    def is_synthesized(self) -> bool:
-        """Whether the folder has the stacks, and their assets, which are not copied into it, still exist."""
-        if not (self.path / "manifest.json").is_file():
-            return False
-        manifests = (json.loads(file.read_text()) for file in self.path.glob("*.assets.json"))
-        return all((self.path / path).exists() for manifest in manifests for path in _assets(manifest))
-
-    @contextmanager
-    def synthesized(self) -> Iterator[Path]:
-        """Yield a folder that becomes the assembly if the context ends without an error."""
-        folder = self.path.parent
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
-            new = Path(temporary, "new")
-            yield new
-            shutil.rmtree(self.path, ignore_errors=True)
-            new.rename(self.path)
-        assemblies = sorted(folder.glob("*/"), key=lambda each: each.stat().st_mtime, reverse=True)
-        for old in assemblies[MAX_ASSEMBLIES:]:
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _assets(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths in a manifest. Source: @aws-cdk/cloud-assembly-schema, FileAsset."""
-    for asset in manifest["files"].values():
-        yield asset["source"]["path"]
-
-
-@dataclass(frozen=True)
 class Deployment:
     """A deployment that succeeded and is on the disk.
 
     Attributes:
-        inputs: The digest of the inputs of its assembly.
+        inputs: The digest of its inputs.
         stacks: What CloudFormation said about each stack then, by name: id, status, and time of the last change.
     """
 
@@ -284,28 +212,6 @@ def _found_stacks(aws_endpoint: str) -> dict[str, list[str]]:
         changed_at = stack.get("LastUpdatedTime") or stack["CreationTime"]
         found[str(stack["StackName"])] = [stack["StackId"], stack["StackStatus"], changed_at.isoformat()]
     return found
-
-
-def _digest(project: Project, context: Mapping[str, str]) -> str:
-    digest = hashlib.sha256()
-    packages = {name: version(name) for name in PACKAGES}
-    digest.update(json.dumps([str(project.root), sys.version, packages, sorted(context.items())]).encode())
-    for file in _inputs(project, context):
-        digest.update(f"\0{file}\0".encode())
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
-    return digest.hexdigest()
-
-
-def _inputs(project: Project, context: Mapping[str, str]) -> Iterator[Path]:
-    # The command line reads context from it too. Source: CDK developer guide, "Context values and the CDK".
-    sources = [Path("~/.cdk.json").expanduser(), *(project.root / name for name in SOURCES)]
-    # The deployer's own layers, and the access file.
-    sources += [project.root / value for name, value in context.items() if name.endswith("_layer") or name == "access"]
-    for source in sources:
-        if source.is_dir():
-            yield from sorted(f for f in source.rglob("*") if f.is_file() and "__pycache__" not in f.parts)
-        elif source.is_file():
-            yield source
 
 
 _ENGINES: Final = (("rapidocr", rapidocr.is_installed), ("tesseract", tesseract.is_installed))
@@ -342,34 +248,37 @@ def deploy(
         "answers_endpoint": answers_endpoint,
     }
     outputs = data / OUTPUTS
-    assembly = Assembly.find(project, data / ASSEMBLIES, context)
+    inputs = Inputs.read(project, context)
     last = Deployment.read(data)
-    is_unchanged = last is not None and last.inputs == assembly.inputs and outputs.is_file()
+    is_unchanged = last is not None and last.inputs == inputs.digest and outputs.is_file()
     if not (is_unchanged and last is not None and last.stacks == _found_stacks(aws_endpoint)):
         (data / DEPLOYED).unlink(missing_ok=True)
         shutil.rmtree(data / "cdk.out", ignore_errors=True)  # of earlier versions
         env = local_environment(aws_endpoint, PATH=f"{project.tools}{os.pathsep}{os.environ['PATH']}", **WITHOUT_RULES)
         cdk = _Cdk(project, env, data / "logs")
+        assembly = Assembly.find(project, inputs)
         is_synthesized = assembly.is_synthesized
         with step(
-            "Preparing the deployment of the templates of an earlier start"
+            "Preparing the deployment of templates that were synthesized before"
             if is_synthesized
             else "Synthesizing the templates, because this is the first start or something has changed"
         ):
-            _prepare(cdk, assembly, context, data / "bootstrap", aws_endpoint, is_synthesized=is_synthesized)
-        files = ("--app", str(assembly.path), "--outputs-file", str(outputs))
+            made = None if is_synthesized else inputs.for_synthesis.context
+            _prepare(cdk, assembly, made, data / "bootstrap", aws_endpoint)
+        bound = data / "assembly"
+        assembly.bind(inputs.bound_later, bound)
+        files = ("--app", str(bound), "--outputs-file", str(outputs))
         options = ("--require-approval", "never", "--method", "direct")
         with (
             step("Deploying storage, ingestion and API"),
             cdk.running("deploy", "--all", *files, *options) as deploying,
         ):
             cdk.finish(deploying)
-        os.utime(assembly.path)
-        shutil.rmtree(assembly.path / ".cache", ignore_errors=True)  # packages that were uploaded
-        if _digest(project, context) != assembly.inputs:  # something was changed during the synthesis
-            shutil.rmtree(assembly.path)
+        shutil.rmtree(bound)
+        if Inputs.read(project, context) != inputs:  # something was changed during the synthesis
+            assembly.remove()
         elif _is_saved(aws_endpoint):
-            Deployment(assembly.inputs, _found_stacks(aws_endpoint)).write(data)
+            Deployment(inputs.digest, _found_stacks(aws_endpoint)).write(data)
     return Connection.from_outputs(
         json.loads(outputs.read_text()),
         DEFAULT_PREFIX,
@@ -402,18 +311,20 @@ def answers_environment(data: Path, aws_endpoint: str) -> dict[str, str]:
 
 
 def _prepare(
-    cdk: "_Cdk",
-    assembly: Assembly,
-    context: Mapping[str, str],
-    elsewhere: Path,
-    aws_endpoint: str,
-    *,
-    is_synthesized: bool,
+    cdk: "_Cdk", assembly: Assembly, context: Mapping[str, str] | None, elsewhere: Path, aws_endpoint: str
 ) -> None:
-    """Bootstrap the account and synthesize the stacks in parallel, each only if needed."""
+    """Bootstrap the account and synthesize the stacks in parallel, each only if needed.
+
+    Args:
+        cdk: The command line.
+        assembly: Where the stacks are synthesized.
+        context: The context values of the synthesis; None if it is not needed.
+        elsewhere: A folder without an app.
+        aws_endpoint: MiniStack.
+    """
     with ExitStack() as running:
         commands = []
-        if not is_synthesized:
+        if context is not None:
             folder = running.enter_context(assembly.synthesized())
             options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
             # Assets stay where they are built, for all data folders.

@@ -1,5 +1,6 @@
 """When stacks that were synthesized are deployed again as they are."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -14,8 +15,10 @@ from infra.layers import EXTRA_REQUIREMENTS, REQUIREMENTS
 from local_bedrock.server import running
 from ragstack_local.connection.connection import Project
 from ragstack_local.errors import StackError
+from ragstack_local.stack import assembly as assemblies
 from ragstack_local.stack import deployment
-from ragstack_local.stack.deployment import OUTPUTS, Assembly, KnowledgeBaseType, LocalKnowledgeBase, deployed_type
+from ragstack_local.stack.assembly import ASSEMBLIES, Assembly, Inputs
+from ragstack_local.stack.deployment import OUTPUTS, KnowledgeBaseType, LocalKnowledgeBase, deployed_type
 from tests.ragstack_local.support import aws
 
 NOWHERE = "http://127.0.0.1:9"
@@ -38,7 +41,7 @@ def write(file: Path, text: str) -> None:
 
 
 def assembly(project: Project, **more: str) -> Assembly:
-    return Assembly.find(project, project.data / "assemblies", CONTEXT | more)
+    return Assembly.find(project, Inputs.read(project, CONTEXT | more))
 
 
 def synthesize(project: Project, **more: str) -> None:
@@ -74,12 +77,12 @@ def test_an_assembly_is_used_until_something_changes(project: Project) -> None:
         lambda root: (root / "infra/stacks/api.py").rename(root / "infra/stacks/storage.py"),
         lambda root: write(root / "layer.zip", "second"),
         lambda root: (root / "build/layer.zip").unlink(),
-        lambda root: next((root / ".ragstack/assemblies").glob("*/manifest.json")).unlink(),
-        lambda root: shutil.rmtree(root / ".ragstack"),
+        lambda root: next((root / ASSEMBLIES).glob("*/manifest.json")).unlink(),
+        lambda root: shutil.rmtree(root / "build"),
     ],
     ids=[
         *("app", "stack", "handler", "common layer", "new file", "context", "packages", "deleted", "renamed"),
-        *("own layer", "no layer", "no assembly", "no data"),
+        *("own layer", "no layer", "no assembly", "no build"),
     ],
 )
 def test_changed_sources_are_synthesized_again(project: Project, change: Callable[[Path], object]) -> None:
@@ -90,13 +93,13 @@ def test_changed_sources_are_synthesized_again(project: Project, change: Callabl
     assert not assembly(project, dependencies_layer="layer.zip").is_synthesized
 
 
-@pytest.mark.parametrize("package", deployment.PACKAGES)
+@pytest.mark.parametrize("package", assemblies.PACKAGES)
 def test_another_version_of_a_package_is_synthesized_again(
     project: Project, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     synthesize(project)
 
-    monkeypatch.setattr(deployment, "version", lambda name: "0" if name == package else version(name))
+    monkeypatch.setattr(assemblies, "version", lambda name: "0" if name == package else version(name))
 
     assert not assembly(project).is_synthesized
 
@@ -112,10 +115,10 @@ def test_starts_that_alternate_between_callers_synthesize_once(project: Project)
 
 
 def test_old_assemblies_are_removed(project: Project) -> None:
-    for number in range(deployment.MAX_ASSEMBLIES + 2):
-        synthesize(project, aws_endpoint=f"http://127.0.0.1:{4000 + number}")
+    for number in range(assemblies.MAX_ASSEMBLIES + 2):
+        synthesize(project, search_k=str(number))
 
-    assert len([*(project.data / "assemblies").iterdir()]) == deployment.MAX_ASSEMBLIES
+    assert len([*(project.root / ASSEMBLIES).iterdir()]) == assemblies.MAX_ASSEMBLIES
 
 
 def test_a_synthesis_that_failed_is_done_again(project: Project) -> None:
@@ -123,13 +126,50 @@ def test_a_synthesis_that_failed_is_done_again(project: Project) -> None:
         write(folder / "manifest.json", str(1 // 0))
 
     assert not assembly(project).is_synthesized
-    assert [*(project.data / "assemblies").iterdir()] == []
+    assert [*(project.root / ASSEMBLIES).iterdir()] == []
+
+
+def test_data_folders_with_other_ports_share_an_assembly(project: Project, tmp_path: Path) -> None:
+    synthesize(project)
+    context = {
+        "aws_endpoint": "http://127.0.0.1:60002",
+        "bedrock_endpoint": "http://127.0.0.1:5567",
+        "knowledge_base_id": "KB12345678",
+        "oidc_issuer": "https://issuer.example:60004",
+    }
+    inputs = Inputs.read(project, CONTEXT | context)
+    values = inputs.for_synthesis.context
+    old = "0" * 64
+    synthesize(project, **context)
+    made = Assembly.find(project, inputs)
+    api = {"Type": "AWS::ApiGateway::Deployment"}
+    text = json.dumps({"values": [values[name] for name in context], "Resources": {f"Api{old}": api}})
+    write(made.path / "Api.template.json", text)
+    asset = {"source": {"path": "Api.template.json"}, "destination": f"{old}.json"}
+    write(made.path / "Api.assets.json", json.dumps({"files": {old: asset}}))
+    write(made.path / "manifest.json", json.dumps({"template": f"s3://assets/{old}.json"}))
+
+    made.bind(inputs.bound_later, tmp_path / "bound")
+
+    bound = (tmp_path / "bound/Api.template.json").read_bytes()
+    new = hashlib.sha256(bound).hexdigest()
+    ((deployed, _),) = json.loads(bound)["Resources"].items()
+    assert json.loads(bound)["values"] == [*context.values()]
+    assert deployed.startswith(f"Api{old[:32]}")
+    assert deployed != f"Api{old}"
+    assert json.loads((tmp_path / "bound/Api.assets.json").read_text()) == {
+        "files": {new: {**asset, "destination": f"{new}.json"}}
+    }
+    assert json.loads((tmp_path / "bound/manifest.json").read_text()) == {"template": f"s3://assets/{new}.json"}
+    assert (made.path / "Api.template.json").read_text() == text
+    assert assembly(project, aws_endpoint="http://127.0.0.1:1234").path == assembly(project).path
+    assert assembly(project, oidc_issuer="https://a.example").path != assembly(project).path
 
 
 def test_the_version_of_a_package_that_a_function_needs_is_an_input() -> None:
     """Each file of requirements from which a layer is built is among the sources."""
     assert {f"requirements/{file.name}" for file in (REQUIREMENTS, *EXTRA_REQUIREMENTS.values())} <= {
-        *deployment.SOURCES
+        *assemblies.SOURCES
     }
 
 
