@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -51,19 +51,20 @@ class Weighted:
         is_among = rows[at] == self.rows
         return Weighted(self.share, at[is_among], self.addends[is_among])
 
-    def of(self, rows: Ids) -> npt.NDArray[np.float64]:
+    def of(self, rows: Ids) -> Bounds:
         """Return the addends of some rows, 0 for those without one."""
         if not len(self.rows):
             return np.zeros(len(rows))
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         return np.where(self.rows[at] == rows, self.addends[at], 0.0)
 
-    def scores(self, cosines: Bounds, addends: Bounds) -> Bounds:
-        """Return the sums."""
-        scores: Bounds = np.clip(cosines, 0.0, 1.0)
+    def scores(self, cosines: npt.NDArray[Any], addends: Bounds) -> npt.NDArray[Any]:
+        """Return the sums, in the precision of the products."""
+        scores: npt.NDArray[Any] = np.clip(cosines, 0.0, 1.0)
         scores *= self.share
         scores += addends
-        return np.minimum(scores, 1.0, out=scores)
+        np.minimum(scores, 1.0, out=scores)
+        return scores
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,6 @@ class Candidates:
         highest = self.order.scores(self.cosines + self.bounds, self.addends)
         return np.flatnonzero(highest >= np.partition(lowest, -number)[-number] - SLACK)
 
-    def kept(self, places: Ids) -> "Candidates":
-        """Return some of them."""
-        parts = (self.cosines[places], self.bounds[places], self.addends[places])
-        return Candidates(self.query, self.order, self.limit, self.chunks[places], *parts)
-
     def best(self, read: Read, number: int) -> tuple[Ids, Scores]:
         """Return the places of the best and their cosines, best first, ties by the id of the chunk.
 
@@ -119,35 +115,31 @@ class Candidates:
         return places[order], cosines[order]
 
 
-def select(
-    approximate: Scores, order: ByCosine | Weighted, limit: int, bounds: Callable[[Ids], Bounds], widest: float
-) -> Ids:
+def select(approximate: Scores, order: ByCosine | Weighted, limit: int, widest: float) -> Ids:
     """Return the places of rows among which the best are, ascending, and not many more.
 
     Args:
         approximate: The products, minus infinity for rows that do not count.
         order: Its rows are places here, of rows that count.
         limit: The number of best rows.
-        bounds: Returns how far the products of some places can be from the exact ones.
-        widest: The largest of these.
+        widest: How far a product can be from the exact one at most.
     """
     if limit >= len(approximate):
         return np.flatnonzero(approximate > -np.inf)
     by_product = _floor(approximate, limit)  # at least so many are above it
     if isinstance(order, ByCosine):
         return _above(approximate, by_product - 2 * widest - SLACK)
-    floor = order.share * min(max(by_product - widest, 0.0), 1.0)
-    with_words = approximate[order.rows].astype(np.float64)
-    around = bounds(order.rows)
+    with_words = order.scores(approximate[order.rows], order.addends)
+    floor = order.share * min(max(by_product, 0.0), 1.0)
     if len(order.rows) >= limit:
-        floor = max(floor, np.partition(order.scores(with_words - around, order.addends), -limit)[-limit])
-    floor -= SLACK
-    places = order.rows[order.scores(with_words + around, order.addends) >= floor]
+        floor = max(floor, float(np.partition(with_words, -limit)[-limit]))
+    floor -= 2 * (order.share * widest + SLACK)
     if floor <= 0:
         return np.flatnonzero(approximate > -np.inf)
-    if order.share * (1 + SLACK) < floor:
+    places = order.rows[with_words >= floor]
+    if order.share < floor:
         return places
-    both = np.sort(np.concatenate([places, _above(approximate, floor / order.share - widest - SLACK)]))
+    both = np.sort(np.concatenate([places, _above(approximate, floor / order.share)]))
     once: Ids = both[np.append(True, both[1:] != both[:-1])]
     return once
 

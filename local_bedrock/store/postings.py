@@ -201,16 +201,18 @@ class Postings:
         firsts = np.cumsum([0, *map(len, self.segments)]).tolist()
         places = [segment.places(words) for segment in self.segments]
         found = np.zeros(len(words))
+        all_alive = []
         for segment, first, of_words in zip(self.segments, firsts, places, strict=False):
             alive = self.alive[first : first + len(segment)]
-            if alive.all():
+            all_alive.append(bool(alive.all()))
+            if all_alive[-1]:
                 found += [place.stop - place.start for place in of_words]
             else:
                 found += [np.count_nonzero(alive[segment.rows[place]]) for place in of_words]
         rarity = np.log1p((self._size - found + 0.5) / (found + 0.5))
         factors = ((SATURATION + 1) * rarity * [*weights.values()]).astype(np.float32)
         parts: list[tuple[Rows, Scores]] = [(np.empty(0, dtype=np.int64), np.empty(0))]
-        for segment, first, of_words in zip(self.segments, firsts, places, strict=False):
+        for segment, first, of_words, are_alive in zip(self.segments, firsts, places, all_alive, strict=False):
             part = slice(first, first + len(segment))
             # Converted once, and calculated in place.
             rows = np.concatenate([segment.rows[place] for place in of_words], dtype=np.intp)
@@ -222,7 +224,8 @@ class Postings:
             np.divide(counts, shares, out=shares)
             shares *= np.repeat(factors, [place.stop - place.start for place in of_words])
             scores = np.bincount(rows, shares, len(segment)).astype(np.float64, copy=False)
-            scores *= self.alive[part]
+            if not are_alive:
+                scores *= self.alive[part]
             with_words = np.flatnonzero(scores)
             parts.append((with_words + first, scores[with_words]))
         all_rows, all_scores = zip(*parts, strict=True)

@@ -193,13 +193,11 @@ class VectorSnapshot:
         coded = QueryCodes.of(query)
         approximate = self._products(coded, rows)
         places = order if rows is None or isinstance(order, ByCosine) else order.among(rows)
-        found = select(approximate, places, limit, lambda some: self._bounds(coded, some, rows), self._widest(coded))
+        found = select(approximate, places, limit, self._widest(coded))
         addends = np.zeros(len(found)) if isinstance(places, ByCosine) else places.of(found)
-        bounds, cosines = self._bounds(coded, found, rows), approximate[found].astype(np.float64)
         chosen = found if rows is None else rows[found]
-        among = Candidates(query, order, limit, self.chunks[chosen], cosines, bounds, addends)
-        kept = among.possible(limit)
-        return chosen[kept], among.kept(kept)
+        cosines, bounds = approximate[found].astype(np.float64), self._bounds(coded, chosen)
+        return chosen, Candidates(query, order, limit, self.chunks[chosen], cosines, bounds, addends)
 
     def nearest(self, query: Vectors, limit: int, rows: Ids) -> Ids:
         """Return rows among which the nearest by Euclidean distance are, ascending, and not many more.
@@ -211,7 +209,7 @@ class VectorSnapshot:
             return rows
         errors, norms = (part[rows].astype(np.float64) for part in (self._columns.errors, self._columns.norms))
         halves = norms**2 / 2
-        bounds = self._bounds(coded, rows, None) + errors * (norms + errors)
+        bounds = self._bounds(coded, rows) + errors * (norms + errors)
         bounds += 1e-9 * (halves + coded.norm**2) + 2.0**-22 * halves  # the roundings of distances and norms
         keys = self._products(coded, rows) - halves
         kept: Ids = rows[keys + bounds >= np.partition(keys - bounds, -limit)[-limit]]
@@ -277,9 +275,8 @@ class VectorSnapshot:
         found[self._dead] = -np.inf
         return found
 
-    def _bounds(self, query: QueryCodes, places: Ids, rows: Ids | None) -> Bounds:
-        chosen = places if rows is None else rows[places]
-        return query.bounds(self._columns.errors[chosen], self._columns.norms[chosen])
+    def _bounds(self, query: QueryCodes, rows: Ids) -> Bounds:
+        return query.bounds(self._columns.errors[rows], self._columns.norms[rows])
 
     def _widest(self, query: QueryCodes) -> float:
         error, norm = (np.array([longest], dtype=np.float32) for longest in self._longest)
