@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 import pytest
+import urllib3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -27,7 +28,7 @@ from ragstack_common.services.judgments import JudgmentChange, Judgments
 from ragstack_local.connection.connection import LOCAL_REGION, Project
 from ragstack_local.errors import StackError
 from ragstack_local.stack import durable_items
-from ragstack_local.stack.durable_items import Journal
+from ragstack_local.stack.durable_items import Changes, Journal
 from ragstack_local.stack.local_stack import KEPT_ITEMS, StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.recovery import DataFolder
@@ -61,6 +62,11 @@ def table(project: Project, folder: DataFolder) -> Iterator[tuple[Any, Child]]:
         if TABLE not in dynamodb.list_tables()["TableNames"]:
             create_table(dynamodb, TABLE)
         yield dynamodb, child
+
+
+def save(dynamodb: Any) -> None:
+    url = dynamodb.meta.endpoint_url
+    assert urllib3.request("PUT", f"{url}/_ragstack/checkpoint", timeout=60).status == 204
 
 
 def labels(dynamodb: Any) -> frozenset[str] | None:
@@ -106,6 +112,56 @@ def test_rules_judgments_and_budgets_survive_kills_and_the_rest_does_not(tmp_pat
     with folder.opened(), table(project, folder) as (dynamodb, _):
         assert labels(dynamodb) == frozenset()
         assert grades(dynamodb) == [2]
+
+
+def test_records_of_documents_that_changed_since_a_checkpoint_survive_a_kill(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    kept, changed, deleted, later = (
+        to_item({PARTITION_KEY: f"DOCUMENT#{name}", SORT_KEY: "DOCUMENT", "status": "INDEXING"})
+        for name in ("kept", "changed", "deleted", "later")
+    )
+    after = changed | to_item({"status": "INDEXED"})
+    lock = to_item({PARTITION_KEY: "JOB#LOCK", SORT_KEY: "full"})
+    with folder.opened(), table(project, folder) as (dynamodb, child):
+        for item in (kept, changed, deleted):
+            dynamodb.put_item(TableName=TABLE, Item=item)
+        save(dynamodb)
+        was_cleared = not folder.changes.exists()
+        dynamodb.put_item(TableName=TABLE, Item=lock)
+        dynamodb.put_item(TableName=TABLE, Item=after)
+        dynamodb.put_item(TableName=TABLE, Item=later)
+        dynamodb.delete_item(TableName=TABLE, Key={name: deleted[name] for name in (PARTITION_KEY, SORT_KEY)})
+        kill(child)
+
+    for _ in range(2):
+        with folder.opened() as session, table(project, folder) as (dynamodb, child):
+            found = dynamodb.scan(TableName=TABLE)["Items"]
+            kill(child)
+
+        assert session.continues
+        assert was_cleared
+        assert sorted(found, key=str) == sorted((kept, after, later), key=str)
+
+
+def test_after_an_orderly_end_the_state_alone_counts(tmp_path: Path, project: Project) -> None:
+    folder = DataFolder(tmp_path)
+    item = to_item({PARTITION_KEY: "DOCUMENT#one", SORT_KEY: "DOCUMENT"})
+    with whole(project, folder) as (dynamodb, _):
+        dynamodb.put_item(TableName=TABLE, Item=item)
+    Changes(folder.changes).append({("DOCUMENT#one", "DOCUMENT"): None})
+
+    with whole(project, folder) as (dynamodb, _):
+        assert dynamodb.scan(TableName=TABLE)["Items"] == [item]
+
+
+def test_changes_that_a_power_cut_has_damaged_are_left_out(tmp_path: Path) -> None:
+    """The bucket has the documents, so that they can be compared again."""
+    changes = Changes(tmp_path / "changes")
+    changes.append(ONE)
+    with (tmp_path / "changes").open("ab") as file:
+        file.write(b"\0\0\0\n")
+
+    assert changes.read() == {}
 
 
 def test_each_acknowledged_change_survives_a_kill_amid_many(tmp_path: Path, project: Project) -> None:

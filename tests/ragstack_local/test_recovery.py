@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,10 @@ import urllib3
 
 from local_bedrock.server import running as running_bedrock
 from ragstack_common.ingestion.requests import identifier_key, s3_document, source_type_of, to_request
+from ragstack_common.registry.documents import RecordChange
+from ragstack_common.registry.records import DocumentRecord, Operation, OperationKind, Status
 from ragstack_local.connection.connection import Connection, Project
+from ragstack_local.connection.following import open_registry
 from ragstack_local.errors import StackError
 from ragstack_local.stack.deployment import BUCKET, KnowledgeBaseType, LocalKnowledgeBase
 from ragstack_local.stack.local_stack import StackOptions, _start_ministack
@@ -28,6 +32,7 @@ from ragstack_local.stack.recovery import DataFolder, list_documents
 from ragstack_local.stack.recovery import _synchronise as synchronise
 from tests.ragstack_local.support import stack_at
 from tests.support.ports import free_ports
+from tests.support.registry_table import TABLE, create_table
 
 ODD_KEYS = (
     "plain.md",
@@ -177,6 +182,44 @@ def test_after_a_kill_a_start_continues_from_the_checkpoint(tmp_path: Path, proj
     assert [url.rpartition("/")[2] for url in queues] == [queue.rpartition("/")[2]]
     assert found == {key: key for key in ODD_KEYS} | {"plain.md": "changed"}
     assert versioning == "Enabled"
+
+
+def test_after_a_kill_ingestion_compares_what_may_differ(tmp_path: Path, project: Project) -> None:
+    """What was on its way continues; of the rest, only the differences are submitted."""
+    folder, later = DataFolder(tmp_path), time.time() + 600
+    uri = f"s3://{BUCKET}/".__add__
+    with ministack(project, folder) as (connection, _), knowledge_base(connection, folder) as served:
+        create_table(served.client("dynamodb"), TABLE)
+        queue = served.client("sqs").create_queue(QueueName="events")["QueueUrl"]
+        whole = replace(served, registry_table=TABLE, queue_url=queue)
+        put(whole, "known.md", "new.md", "moving.md", "talk.pptx", "talk.pptx.ragstack.md", "~$lock.docx")
+        put(whole, "sidecar.md.metadata.json", text="{}")
+        registry = open_registry(whole)
+        claim = Operation("one", OperationKind.INGEST, lease_until=later)
+        records = [
+            DocumentRecord(uri("known.md"), status=Status.INDEXED),
+            DocumentRecord(uri("removed.md"), status=Status.INDEXED),
+            DocumentRecord(uri("forgotten.md"), status=Status.DELETED),
+            DocumentRecord(uri("moving.md"), status=Status.SUBMITTING, operation=claim),
+        ]
+        registry.write([RecordChange(DocumentRecord(each.uri), each) for each in records])
+        submit(whole, "known.md", "talk.pptx.ragstack.md")
+        put(whole, "stray.md")
+        submit(whole, "stray.md")
+        whole.client("s3").delete_object(Bucket=BUCKET, Key="stray.md")
+
+        folder.resume(whole)
+
+        received = whole.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+        left = uris(whole)
+        claimed = registry.read([uri("moving.md")])[uri("moving.md")]
+
+    checks = {body["forced"]: body["check"] for body in (json.loads(message["Body"]) for message in received)}
+    assert checks[True] == [uri("moving.md")]
+    assert checks[False] == [uri(key) for key in ("known.md", "new.md", "removed.md", "sidecar.md", "talk.pptx")]
+    assert len(received) == 2
+    assert claimed.is_abandoned(time.time())
+    assert left == {uri("known.md"), uri("talk.pptx.ragstack.md")}
 
 
 @pytest.mark.parametrize("killed", ["while it is written", "between the renames", "before the old one is removed"])
