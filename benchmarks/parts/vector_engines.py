@@ -154,6 +154,7 @@ def chroma(measurement: Measurement, folder: Path) -> None:
 def lancedb(measurement: Measurement, folder: Path) -> None:
     import lancedb as engine  # type: ignore[import-not-found]  # noqa: PLC0415
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
+    from lancedb.index import Bitmap, IvfPq  # type: ignore[import-not-found]  # noqa: PLC0415
 
     dimension = measurement.queries.shape[1]
     numbers = [(name, pa.int64()) for name in ("id", *GROUPS.values())]
@@ -168,16 +169,16 @@ def lancedb(measurement: Measurement, folder: Path) -> None:
 
     held = engine.connect(str(folder)).create_table("peer", batches(), schema=kind)
     for name in GROUPS.values():
-        held.create_scalar_index(name, index_type="BITMAP")
+        held.create_index(name, config=Bitmap())
     probes = 0
 
     def ask(query: int, every: int) -> list[int]:
-        search = held.search(measurement.queries[query]).distance_type("cosine").limit(RESULTS).select(["id"])
+        search = held.search(measurement.queries[query]).distance_type("cosine").limit(RESULTS)
         if every > 1:
             search = search.where(f"{GROUPS[every]} = 0")
         if probes:
             search = search.nprobes(probes).refine_factor(probes)
-        return search.to_arrow()["id"].to_pylist()  # type: ignore[no-any-return]
+        return search.select(["id", "_distance"]).to_arrow()["id"].to_pylist()  # type: ignore[no-any-return]
 
     def choose(count: int) -> None:
         nonlocal probes
@@ -186,7 +187,7 @@ def lancedb(measurement: Measurement, folder: Path) -> None:
     for every in FILTERS:
         remark = f"{engine.__version__}, exact, reads a file"
         measurement.search("flat", partial(ask, every=every), remark, every=every)
-    held.create_index(metric="cosine", index_type="IVF_PQ")
+    held.create_index("vector", config=IvfPq(distance_type="cosine"))
     for every in FILTERS:
         effort = Effort("nprobes and refine factor", EFFORTS, choose)
         measurement.search("IVF_PQ", partial(ask, every=every), engine.__version__, every=every, effort=effort)
