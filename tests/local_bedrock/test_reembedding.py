@@ -62,8 +62,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> BirdModel:
     made = BirdModel()
 
     def load(choice: str, _folder: Path) -> BirdModel | WorkerProcesses:
-        assert choice in ("hashed", "birds")
-        return made if choice == "birds" else WorkerProcesses(HashedEmbedding(), processes=0)
+        assert choice in ("hashed", "birds", "minilm")
+        return WorkerProcesses(HashedEmbedding(), processes=0) if choice == "hashed" else made
 
     monkeypatch.setattr(embedding_processes, "load", load)
     made.allowed.release(1000)
@@ -193,3 +193,18 @@ def test_the_automatic_choice_replaces_only_the_hashed_embedding(
     monkeypatch.setattr(model_cache, "chosen", lambda _choice: "hashed")
     with pytest.raises(EmbeddingError, match="start with --embedding onnx:FOLDER with the unchanged folder birds"):
         Service(Options(tmp_path, embedding=model_cache.AUTOMATIC))
+
+
+def test_the_automatic_choice_replaces_an_earlier_conversion_of_the_same_model(
+    tmp_path: Path, model: BirdModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_cache, "chosen", lambda _choice: "birds")
+    model.name = "onnx:minilm-int8@000000000001"
+    before = filled(tmp_path, "a grey heron", embedding="birds")
+    model.name, model._closed = "onnx:minilm-int8@000000000002", False
+
+    with started(tmp_path, before, embedding=model_cache.AUTOMATIC) as (source, progress):
+        eventually(lambda: progress() is None)
+        assert source.texts("stork", overrideSearchType="SEMANTIC") == ["a grey heron"]
+
+    assert len(model.texts) == 2

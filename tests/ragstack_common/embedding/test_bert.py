@@ -51,6 +51,16 @@ def test_eight_bits_change_a_vector_little(texts: Texts, seed: int) -> None:
     assert np.einsum("ij,ij->i", found, exact).min() > 0.97
 
 
+@given(TEXTS, st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_a_vector_does_not_depend_on_the_other_texts_of_its_batch(texts: Texts, seed: int) -> None:
+    model = build(random_weights(config(), seed), config())
+
+    together = embed(model, texts)
+
+    assert np.allclose(together, np.concatenate([embed(model, [text]) for text in texts]), atol=1e-6)
+
+
 def test_a_graph_is_valid_and_always_the_same() -> None:
     weights = random_weights(config(), 1)
     first, second = (build(weights, config()).SerializeToString(deterministic=True) for _ in range(2))

