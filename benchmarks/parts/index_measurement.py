@@ -1,7 +1,6 @@
 """Time the building and the searches of one engine; prints its figures as JSON, one line for each kind of search."""
 
 import json
-import resource
 import signal
 import subprocess
 import sys
@@ -171,11 +170,8 @@ def recall(found: Sequence[Sequence[int]], nearest: Any) -> float:
     return sum(hits) / (len(hits) * RESULTS)
 
 
-def memory_mib() -> float:
-    """Return the resident memory of this process (Linux)."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 1024**2
-
-
 def memory() -> dict[str, float]:
-    return {"memory_mib": memory_mib(), "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    """Return the resident memory of this process, and its peak (Linux); ``getrusage`` counts that of the parent too."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    kib = {name: float(value.split()[0]) for name, _, value in (line.partition(":") for line in lines) if "kB" in value}
+    return {"memory_mib": kib["VmRSS"] / 1024, "peak_mib": kib["VmHWM"] / 1024}

@@ -27,7 +27,7 @@ from parts.index_input import (
     group,
     map_vectors,
 )
-from parts.index_measurement import Effort, Measurement, memory_mib
+from parts.index_measurement import Effort, Measurement, memory
 
 OURS: Final = "local Bedrock"
 OPENED: Final = "local Bedrock, opened"
@@ -88,7 +88,7 @@ def local_bedrock_opened(measurement: Measurement, folder: Path) -> None:
     start = time.perf_counter()
     database = Database(folder)
     ask(database, 0, is_hybrid=True)
-    remark = f"first search after {time.perf_counter() - start:.2f} s, with {memory_mib():,.0f} MiB"
+    remark = f"first search after {time.perf_counter() - start:.2f} s, with {memory()['memory_mib']:,.0f} MiB"
     _search_local_bedrock(measurement, partial(ask, database), remark, FILTERS[:1])
     database.close()
 
