@@ -54,12 +54,14 @@ class Indexing:
         embedding: In the form of `ragstack bedrock --embedding`.
         contextual_headers: Whether chunks are indexed with their document's name, title and headings.
         cosine_share: Share of the cosine in HYBRID searches; None for the embedding's own.
+        feedback: Whether HYBRID searches again with the first results.
         store: The kind of knowledge base, as in a setup.
     """
 
     embedding: str
     contextual_headers: bool = True
     cosine_share: float | None = None
+    feedback: bool = True
     store: str = OPENSEARCH
 
     def folder(self, cache: Path, data: DataSet) -> Path:
@@ -104,6 +106,7 @@ def serving(data: DataSet, indexing: Indexing, cache: Path, counted: Counted = l
     """
     arguments = ["--embedding", indexing.absolute_embedding]
     arguments += [] if indexing.cosine_share is None else ["--cosine-share", str(indexing.cosine_share)]
+    arguments += [] if indexing.feedback else ["--no-feedback"]
     arguments += [] if indexing.contextual_headers else ["--no-contextual-headers"]
     # Embeddings of Amazon Bedrock need the user's own AWS settings; nothing else may depend on them.
     uses_aws = indexing.embedding.startswith("bedrock:")

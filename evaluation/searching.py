@@ -113,7 +113,7 @@ class Engines:
                 f"{self.data.name} has questions and no documents: write engine=stack, or the file of a backend's"
                 " configuration"
             )
-        indexing = Indexing(setup.embedding, setup.headers, setup.cosine_share, store=setup.store)
+        indexing = Indexing(setup.embedding, setup.headers, setup.cosine_share, setup.feedback, setup.store)
         if self._served is None or self._served[0] != indexing:
             self._served = None
             self._server.close()

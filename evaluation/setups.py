@@ -39,6 +39,7 @@ class Setup(BaseModel):
     )
     headers: bool = Field(True, description="index chunks with their document's name, title and headings")
     cosine_share: float | None = Field(None, ge=0, le=1, description="of HYBRID; with 0 it is BM25 alone")
+    feedback: bool = Field(True, description="HYBRID searches again with a vector nearer to those of the first results")
     rerank: Reranker = NO_RERANKER
     filter: str = Field("none", description="right (metadata.filter of the queries), wrong, or a kind in filters.jsonl")
     filter_mode: Literal["prefer", "strict"] = "prefer"

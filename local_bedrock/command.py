@@ -52,6 +52,9 @@ def bedrock(
             max=1,
         ),
     ] = None,
+    feedback: Annotated[
+        bool, typer.Option(help="HYBRID searches again with a vector nearer to those of the first results.")
+    ] = True,
     scope_attribute: Annotated[
         str | None,
         typer.Option(
@@ -128,6 +131,7 @@ def bedrock(
             port=port,
             embedding=embedding,
             cosine_share=cosine_share,
+            feedback=feedback,
             scope_attribute=scope_attribute,
             s3_endpoint=s3_endpoint,
             contextual_headers=contextual_headers,

@@ -52,6 +52,7 @@ class Options:
         port: 0 chooses a free port.
         embedding: Recorded with each knowledge base; those of another one are embedded again.
         cosine_share: Share of the cosine in the score of HYBRID, 0 to 1; None is the embedding's own.
+        feedback: Whether HYBRID searches again with a vector nearer to those of the first results.
         scope_attribute: The attribute of access labels: HYBRID counts words in the documents whose labels the filter
             admits, and nowhere else. None counts those of all documents, as OpenSearch does.
         s3_endpoint: None uses boto3's own settings.
@@ -70,6 +71,7 @@ class Options:
     port: int = 0
     embedding: str = DEFAULT_EMBEDDING
     cosine_share: float | None = None
+    feedback: bool = True
     scope_attribute: str | None = None
     s3_endpoint: str | None = None
     contextual_headers: bool = True

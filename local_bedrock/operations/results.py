@@ -26,8 +26,8 @@ class Result:
 
     @property
     def signals(self) -> Mapping[str, float]:
-        """The signals behind the score of the search: ``vector``, and ``lexical`` with HYBRID."""
-        signals = {"vector": self.hit.vector, "lexical": self.hit.lexical}
+        """The signals behind the score of the search: ``vector``, and with HYBRID ``lexical`` and ``feedback``."""
+        signals = {"vector": self.hit.vector, "lexical": self.hit.lexical, "feedback": self.hit.feedback}
         return {name: round(value, 4) for name, value in signals.items() if value is not None}
 
 

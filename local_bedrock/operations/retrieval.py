@@ -111,7 +111,15 @@ def search(context: Context, query: Query) -> FirstPage:
     by_words = asked.hybrid or isinstance(embedding, UnavailableEmbedding)
     # Outside the transaction: a model may be slow.
     vector = embedding.embed_query(query.text)
-    wanted = Search(query.text, vector, by_words, asked.filters, context.options.scope_attribute, reader)
+    wanted = Search(
+        query.text,
+        vector,
+        by_words,
+        asked.filters,
+        context.options.scope_attribute,
+        reader,
+        with_feedback=context.options.feedback,
+    )
     number = asked.number_of_results if asked.reranking is None else asked.reranking.candidates
     with context.database.read(knowledge_base_id) as view:
         is_current = active_knowledge_base(view.connection, knowledge_base_id).embedding == base.embedding

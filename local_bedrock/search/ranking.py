@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from local_bedrock.search import feedback
 from local_bedrock.search.access import Reader
 from local_bedrock.search.sql import to_sql
 from local_bedrock.store.candidates import Weighted
@@ -48,7 +49,9 @@ class Search:
         filters: Restricts the documents.
         scope_attribute: The attribute whose values in *filters* say what the caller may see. Words are counted in the
             documents with these values alone, so that the others change no score. None counts those of all documents.
-        reader: Restricts the documents by their access control lists, and changes no score; None if there are none.
+        reader: Restricts the documents by their access control lists, and changes no score without feedback; None if
+            there are none.
+        with_feedback: Searches by words and vectors again, with the vector of :func:`feedback.moved`.
     """
 
     text: str
@@ -57,6 +60,7 @@ class Search:
     filters: Filter | None = None
     scope_attribute: str | None = None
     reader: Reader | None = None
+    with_feedback: bool = False
 
     @property
     def scope(self) -> Filter | None:
@@ -83,6 +87,7 @@ class Hit:
     score: float
     vector: float
     lexical: float | None = None
+    feedback: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,31 +95,40 @@ class Ranking:
     """Chunks and their scores, best first; arrays of one length with values from 0 to 1.
 
     Attributes:
-        vector: Cosines; negative ones are 0.
+        vector: Cosines with the query; negative ones are 0.
         lexical: BM25 as a share, comparable across queries and collections: see :data:`RARE_WORDS`. None without a
             search by words.
+        feedback: Cosines with the vector that feedback moved, from which the scores are then computed; None without.
     """
 
     chunks: "Ids"
     scores: Shares
     vector: Shares
     lexical: Shares | None = None
+    feedback: Shares | None = None
 
     @classmethod
     def of(cls, hits: Sequence[Hit]) -> "Ranking":
         """Return a ranking of some hits of another one, in their order."""
         chunks = np.array([hit.chunk for hit in hits], dtype=np.int64)
         scores, vector = np.array([(hit.score, hit.vector) for hit in hits], dtype=np.float64).reshape(-1, 2).T
-        lexical = np.array([hit.lexical for hit in hits if hit.lexical is not None], dtype=np.float64)
-        return cls(chunks, scores, vector, lexical if len(lexical) == len(hits) else None)
+        return cls(
+            chunks, scores, vector, _column([hit.lexical for hit in hits]), _column([hit.feedback for hit in hits])
+        )
 
     def __len__(self) -> int:
         return len(self.chunks)
 
     def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
         """Return a part of the ranking."""
-        columns = (self.chunks, self.scores, self.vector, *(() if self.lexical is None else (self.lexical,)))
-        return list(map(Hit, *(column[start:end].tolist() for column in columns)))
+        columns = (self.chunks, self.scores, self.vector, self.lexical, self.feedback)
+        size = len(self.chunks[start:end])
+        return list(map(Hit, *([None] * size if each is None else each[start:end].tolist() for each in columns)))
+
+
+def _column(values: Sequence[float | None]) -> Shares | None:
+    known = [value for value in values if value is not None]
+    return np.array(known, dtype=np.float64) if len(known) == len(values) else None
 
 
 @dataclass(frozen=True)
@@ -124,24 +138,30 @@ class Found:
     Attributes:
         bm25: Of each candidate; None without a search by words.
         half: The BM25 of a lexical signal of one half.
+        query: The vector of the query, if feedback moved that of the candidates.
     """
 
     candidates: "Candidates"
     bm25: Shares | None = None
     half: float = 1.0
+    query: "Vectors | None" = None
 
     def __len__(self) -> int:
         return len(self.candidates)
 
     def ranking(self, read: "Read", number: int = CANDIDATES) -> Ranking:
         """Return the best, best first; ties are in the order of insertion."""
-        places, cosines = self.candidates.best(read, number)
+        places, cosines, vectors = self.candidates.best_with_vectors(read, number)
         chunks = self.candidates.chunks[places]
         if self.bm25 is None:
             return Ranking(chunks, _clipped(cosines), _clipped(cosines))
         scores = self.candidates.order.scores(cosines.astype(np.float64), self.candidates.addends[places])
         bm25 = self.bm25[places]
-        return Ranking(chunks, scores, _clipped(cosines), bm25 / (bm25 + self.half))
+        lexical = bm25 / (bm25 + self.half)
+        if self.query is None:
+            return Ranking(chunks, scores, _clipped(cosines), lexical)
+        own = np.einsum("ij,j->i", vectors, self.query)
+        return Ranking(chunks, scores, _clipped(own), lexical, _clipped(cosines))
 
 
 @dataclass(frozen=True)
@@ -180,9 +200,18 @@ def find(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     addends /= bm25.max(initial=0.0) or 1.0
     if not search.vector.any():
         rows = with_words if rows is None else np.intersect1d(rows, with_words, assume_unique=True)
-    chosen, candidates = held.candidates(search.vector, CANDIDATES, rows, Weighted(cosine_share, with_words, addends))
+    order, vector = Weighted(cosine_share, with_words, addends), search.vector
+    if search.with_feedback and vector.any():
+        # Not those that the filter admits, so that it changes no score; but none that the caller must not see.
+        visible = scope
+        if search.reader is not None:
+            visible = allowed_rows(view, knowledge_base_id, held, search.scope, search.reader)
+        first = held.candidates(vector, feedback.FIRST, visible, order)[1]
+        vector = feedback.moved(vector, first.best_with_vectors(view.read_vectors, feedback.FIRST)[2])
+    chosen, candidates = held.candidates(vector, CANDIDATES, rows, order)
     half = RARE_WORDS * math.log1p(held.count if scope is None else len(scope))
-    return Found(candidates, Weighted(1.0, with_words, bm25).of(chosen), half)
+    of_chosen = Weighted(1.0, with_words, bm25).of(chosen)
+    return Found(candidates, of_chosen, half, None if vector is search.vector else search.vector)
 
 
 def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float, number: int = CANDIDATES) -> Ranking:

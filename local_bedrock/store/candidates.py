@@ -103,16 +103,21 @@ class Candidates:
 
         Chunks that were deleted meanwhile are left out.
         """
+        places, cosines, _ = self.best_with_vectors(read, number)
+        return places, cosines
+
+    def best_with_vectors(self, read: Read, number: int) -> tuple[Ids, Scores, Vectors]:
+        """Return the same, and the vectors of the best."""
         places = self.possible(min(number, self.limit))
         if not len(places):
-            return places, np.empty(0, dtype=np.float32)
+            return places, np.empty(0, dtype=np.float32), np.empty((0, len(self.query)), dtype=np.float32)
         there, vectors = read(self.chunks[places])
         places = places[there]
         # Row by row, so that equal vectors get equal scores.
         cosines: Scores = np.einsum("ij,j->i", vectors, self.query)
         scores = self.order.scores(cosines.astype(np.float64), self.addends[places])
         order = np.lexsort((self.chunks[places], -scores))[: min(number, self.limit)]
-        return places[order], cosines[order]
+        return places[order], cosines[order], vectors[order]
 
 
 def select(approximate: Scores, order: ByCosine | Weighted, limit: int, widest: float) -> Ids:

@@ -5,6 +5,9 @@ from typing import Final
 
 from ragstack_common.search.models import FILTERED, INFERRED, UNFILTERED, Ranking, SliceReport
 
+FEEDBACK: Final = "feedback"
+"""The signal of an engine that searched again with its first results."""
+
 _WHERE: Final[Mapping[str, str]] = {
     FILTERED: "with the filter",
     INFERRED: "with the inferred filter",
@@ -13,11 +16,14 @@ _WHERE: Final[Mapping[str, str]] = {
 
 
 def explain_rank(ranking: Ranking, parts: Sequence[SliceReport]) -> str:
-    """Return the ranks, the trust, the boost and the reranker that gave a result its place, without a full stop.
+    """Return the ranks, trust, feedback, boost and reranker that gave a result its place, without a full stop.
 
     For example: Rank 2 with the filter, 14 without; trust 0.98; rank 3 before the reranker.
     """
     reasons = [*_merged(ranking, parts)]
+    if FEEDBACK in ranking.signals:
+        alone, together = ranking.signals.get("vector", 0.0), ranking.signals[FEEDBACK]
+        reasons.append(f"similarity {alone:.2f} to the query, {together:.2f} together with the first results")
     if ranking.boost != 1:
         reasons.append(f"score multiplied by {ranking.boost:g} for the filter")
     if ranking.reranked_from is not None:

@@ -79,8 +79,8 @@ class Ranking:
     signals: Annotated[
         dict[str, float],
         Field(
-            description="What the engine measured: vector is the similarity of the embeddings, lexical the match of "
-            "words"
+            description="What the engine measured: vector is the similarity of the embeddings, lexical the match of"
+            " words, feedback the similarity to the query and the first results together"
         ),
     ] = field(default_factory=dict)
     contributions: Annotated[

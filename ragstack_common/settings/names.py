@@ -29,7 +29,8 @@ QUOTING_GENERATOR: Final = "extractive"
 SIGNALS_HEADER: Final = "x-ragstack-signals"
 """Header of the local Bedrock's Retrieve: a JSON object for each result with the signals of its score.
 
-``vector`` is the cosine and, with HYBRID, ``lexical`` is BM25 as a share; 0 to 1.
+``vector`` is the cosine and, with HYBRID, ``lexical`` is BM25 as a share, and ``feedback`` is the cosine with the
+vector that feedback moved, in whose place it is in the score; 0 to 1.
 """
 
 EVENT_SOURCE: Final = "ragstack"

@@ -30,7 +30,7 @@ class Thread:
 @contextmanager
 def _running(folder: Path, arguments: Sequence[str], _: Mapping[str, str]) -> Iterator[tuple[Thread, str]]:
     read = check([*arguments])
-    options = {name: read[name] for name in ("embedding", "cosine_share", "contextual_headers")}
+    options = {name: read[name] for name in ("embedding", "cosine_share", "feedback", "contextual_headers")}
     with server.running(folder, **options) as url:
         yield Thread(), url
 

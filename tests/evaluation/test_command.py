@@ -156,9 +156,9 @@ def test_words_are_searched_in_an_index_of_s3_vectors(home: Path, tmp_path: Path
     data = write_data_set(tmp_path / "birds")
 
     options = ("--compare", "store=s3_vectors", "--compare", "store=s3_vectors,search=SEMANTIC")
-    in_process("eval", "search", data, *options, "--output", tmp_path / "out", data=home)
+    in_process("eval", "search", data, "--setup", "feedback=no", *options, "--output", tmp_path / "out", data=home)
 
-    setups = {setup["label"]: setup for setup in results(tmp_path / "out")["setups"]}
+    setups = {setup["label"].replace(", feedback=no", ""): setup for setup in results(tmp_path / "out")["setups"]}
     assert list(setups) == [
         "HYBRID, hashed",
         "HYBRID, hashed, store=s3_vectors",

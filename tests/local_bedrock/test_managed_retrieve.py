@@ -98,7 +98,7 @@ def test_the_search_is_hybrid_and_reranked_by_default(birds: Source) -> None:
     answer = birds.bedrock.runtime.retrieve(knowledgeBaseId=birds.knowledge_base_id, retrievalQuery={"text": "osprey"})
     signals = json.loads(answer["ResponseMetadata"]["HTTPHeaders"]["x-ragstack-signals"])
 
-    assert all(signal.keys() == {"vector", "lexical"} for signal in signals)
+    assert all(signal.keys() == {"vector", "lexical", "feedback"} for signal in signals)
     assert answer["retrievalResults"] == retrieved(birds, "osprey", rerankingModelType="MANAGED")
     assert scores(answer["retrievalResults"]) == sorted(scores(answer["retrievalResults"]), reverse=True)
     assert scores(answer["retrievalResults"]) != scores(retrieved(birds, "osprey", rerankingModelType="NONE"))

@@ -93,7 +93,7 @@ def test_hybrid_finds_words_and_semantic_finds_their_pieces(bedrock: Bedrock) ->
 
 def test_the_signals_of_each_result_reach_the_ranking(birds: Source) -> None:
     client: Any = birds.bedrock.runtime
-    for search_type, names in (("SEMANTIC", {"vector"}), ("HYBRID", {"vector", "lexical"})):
+    for search_type, names in (("SEMANTIC", {"vector"}), ("HYBRID", {"vector", "lexical", "feedback"})):
         found = client.retrieve(
             knowledgeBaseId=birds.knowledge_base_id,
             retrievalQuery={"text": "heron"},

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -93,12 +93,19 @@ GERMAN = st.lists(
     query=WORDS | GERMAN,
     share=st.floats(0, 1),
     filters=st.sampled_from([{}, {"n": 1}, {"$or": [{"n": {"$gt": 0}}, {"access": "theirs"}]}]),
+    with_feedback=st.booleans(),
 )
 def test_documents_outside_the_scope_change_no_score(
-    texts: list[tuple[list[str], str, int]], query: list[str], share: float, filters: Mapping[str, Any]
+    texts: list[tuple[list[str], str, int]],
+    query: list[str],
+    share: float,
+    filters: Mapping[str, Any],
+    with_feedback: bool,
 ) -> None:
     restriction = parse({"$and": [{"access": {"$in": ["mine", "ours"]}}, *([filters] if filters else [])]})
-    search = replace(search_for(" ".join(query), filters=restriction), scope_attribute="access")
+    search = replace(
+        search_for(" ".join(query), filters=restriction), scope_attribute="access", with_feedback=with_feedback
+    )
     found = []
     for seen in (("mine", "theirs"), ("mine",)):
         with TemporaryDirectory() as folder:
@@ -110,7 +117,7 @@ def test_documents_outside_the_scope_change_no_score(
             with database.read(BASE) as view:
                 hits = ranking.rank(view, BASE, search, share).hits()
             database.close()
-        found.append([(names[hit.chunk - 1], hit.score, hit.vector, hit.lexical) for hit in hits])
+        found.append([(names[hit.chunk - 1], *astuple(replace(hit, chunk=0))) for hit in hits])
 
     assert found[0] == found[1]
     assert all(texts[int(name)][1] == "mine" for name, *_ in found[0])

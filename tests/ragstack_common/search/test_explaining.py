@@ -23,6 +23,10 @@ PLAIN = Ranking(base_score=0.5, score=0.5)
         ({}, "Ranked by the engine's score"),
         ({"ranks": {"filtered": 2, "unfiltered": 14}}, "Rank 2 with the filter, 14 without; trust 0.98"),
         ({"ranks": {"unfiltered": 3}}, "Rank 3 without; not found with the filter; trust 0.98"),
+        (
+            {"signals": {"vector": 0.31, "lexical": 0.2, "feedback": 0.523}},
+            "Similarity 0.31 to the query, 0.52 together with the first results",
+        ),
         ({"boost": 1.25}, "Score multiplied by 1.25 for the filter"),
         (
             {"ranks": {"filtered": 1, "unfiltered": 1}, "reranked_from": 4},
