@@ -209,8 +209,9 @@ def _found_stacks(aws_endpoint: str) -> dict[str, list[str]]:
     cloudformation = local_client("cloudformation", aws_endpoint, Config(retries={"mode": "standard"}))
     found = {}
     for stack in cloudformation.describe_stacks()["Stacks"]:
-        changed_at = stack.get("LastUpdatedTime") or stack["CreationTime"]
-        found[str(stack["StackName"])] = [stack["StackId"], stack["StackStatus"], changed_at.isoformat()]
+        name, changed_at = str(stack["StackName"]), stack.get("LastUpdatedTime") or stack["CreationTime"]
+        if name.startswith(DEFAULT_PREFIX):
+            found[name] = [stack["StackId"], stack["StackStatus"], changed_at.isoformat()]
     return found
 
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from types import ModuleType, SimpleNamespace
@@ -61,14 +62,17 @@ class UnpackedArchives:
             while name not in self._held:
                 if not shared.exists():
                     self._write(archive, shared)
-                self._hold(shared)
+                self._hold(archive, shared)
         for child in shared.iterdir():
             (path / child.name).symlink_to(child)
         file.unlink()
 
     def _write(self, archive: zipfile.ZipFile, shared: Path) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._remove_unused()
+        for other in self._folder.iterdir():
+            with suppress(FileNotFoundError):  # another stack was faster
+                if other.stat().st_mtime < time.time() - UNUSED_SECONDS:
+                    self._remove(other)
         partial = Path(tempfile.mkdtemp(dir=self._folder, prefix="."))
         zipfile.ZipFile.extractall(archive, partial)
         try:
@@ -76,27 +80,36 @@ class UnpackedArchives:
         except OSError:  # another stack was faster
             shutil.rmtree(partial)
 
-    def _hold(self, shared: Path) -> None:
-        handle = os.open(shared, os.O_RDONLY)
-        fcntl.flock(handle, fcntl.LOCK_SH)
-        if shared.exists():
-            os.utime(shared)
-            self._held[shared.name] = handle
-        else:  # removed in between
+    def _hold(self, archive: zipfile.ZipFile, shared: Path) -> None:
+        """Keep a folder from being removed. It is removed instead if it is not what the archive holds."""
+        with suppress(FileNotFoundError):  # removed in between
+            handle = os.open(shared, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            if _is_whole(archive, shared):
+                os.utime(shared)
+                self._held[shared.name] = handle
+            else:
+                os.close(handle)
+                self._remove(shared)
+
+    def _remove(self, unpacked: Path) -> None:
+        """Remove a folder that no stack uses; with its name first, so that a kill leaves no part of it."""
+        handle = os.open(unpacked, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            removed = Path(tempfile.mkdtemp(dir=self._folder, prefix="."))
+            unpacked.rename(removed)
+            shutil.rmtree(removed, ignore_errors=True)
+        except BlockingIOError:
+            pass
+        finally:
             os.close(handle)
 
-    def _remove_unused(self) -> None:
-        for other in self._folder.iterdir():
-            if other.stat().st_mtime > time.time() - UNUSED_SECONDS:
-                continue
-            handle = os.open(other, os.O_RDONLY)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(other, ignore_errors=True)
-            except BlockingIOError:
-                pass
-            finally:
-                os.close(handle)
+
+def _is_whole(archive: zipfile.ZipFile, folder: Path) -> bool:
+    """Whether a folder has all files of an archive with their sizes; after a power cut, it may not."""
+    files = ((folder / each.filename, each.file_size) for each in archive.infolist() if not each.is_dir())
+    return all(file.is_file() and file.stat().st_size == size for file, size in files)
 
 
 class SharedZipFile(zipfile.ZipFile):

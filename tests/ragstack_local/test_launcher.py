@@ -98,3 +98,19 @@ def test_only_old_archives_that_no_stack_uses_are_removed(tmp_path: Path, monkey
     assert (tmp_path / "used/python/layer.py").read_text() == "used"
     assert (tmp_path / "new/python/layer.py").read_text() == "new"
     assert not (tmp_path / "old/python").exists()
+
+
+def test_an_archive_of_which_a_part_was_lost_is_unpacked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut leaves files that were not on the disk yet empty, or leaves them out."""
+    for place, lost in (("whole", None), ("shorter", b""), ("missing", None)):
+        archives = launcher.UnpackedArchives(tmp_path / "shared")
+        monkeypatch.setattr(launcher.SharedZipFile, "archives", archives, raising=False)
+        with archive(tmp_path / place, "content") as opened:
+            opened.extractall(tmp_path / place)
+        unpacked = (tmp_path / place / "python/layer.py").resolve()
+        content = unpacked.read_text()
+        for handle in archives._held.values():
+            os.close(handle)
+        unpacked.write_bytes(lost) if lost is not None else unpacked.unlink()
+
+        assert content == "content"
