@@ -29,12 +29,16 @@ WITHOUT_WEB_ADAPTER: Final = frozenset({"me-south-1"})
 and the others lack it. Source: Lambda Web Adapter, Zip packages and its release pipeline."""
 
 
+WITHOUT_SNAPSHOTS: Final = frozenset({"ap-east-2", "ap-southeast-6"})
+"""Commercial Regions that lack SnapStart. Source: Lambda developer guide, snapstart, supported Regions."""
+
+
 def check_region(options: Options, region: str | None) -> None:
     """Check what must be in the Region of the stacks; None, a Region that is not known, passes.
 
     Raises:
         OptionError: A resource that the deployer names is in another one, or the Region lacks managed knowledge bases,
-            or the layer that streams answers, and the deployer names no copy.
+            snapshots of functions, or the layer that streams answers, and the deployer names no copy.
     """
     if region is None or options.target is Target.LOCAL:
         return
@@ -56,6 +60,10 @@ def check_region(options: Options, region: str | None) -> None:
         raise OptionError(
             f"Amazon Bedrock has no managed knowledge bases with direct ingestion in {region}: set AWS_REGION to one of"
             f" {', '.join(sorted(MANAGED_REGIONS))}, or use knowledge_base=s3_vectors"
+        )
+    if options.snap_start and (partition(region) not in ("aws", "aws-cn") or region in WITHOUT_SNAPSHOTS):
+        raise OptionError(
+            f"AWS Lambda has no SnapStart in {region}: leave snap_start out, or set AWS_REGION to another"
         )
     if options.web_adapter_layer:
         return

@@ -170,6 +170,11 @@ class ContextValues(AccessValues):
         " `vpc_security_group_ids`",
     )
     vpc_security_group_ids: SecurityGroupIds | None = Field(None, description="their security groups")
+    snap_start: Switch = Field(
+        default=False,
+        description="start the functions `query`, `documents` and `authorizer` from"
+        " [snapshots](OPERATIONS.md#snapshots), which are billed",
+    )
     alarm_topic: TopicArn | None = Field(None, description="every alarm notifies this SNS topic of the same Region")
     alarm_email: EmailAddress | None = Field(
         None, description="every alarm sends e-mail to this address, after you confirm"
@@ -330,7 +335,7 @@ class ContextValues(AccessValues):
             ),
             *(
                 (name in given and not on_aws, f"{name} is for target=aws: leave it out")
-                for name in ("api_domain", "console_domain", "kms_key_arn", "monthly_budget", "web_acls")
+                for name in ("api_domain", "console_domain", "kms_key_arn", "monthly_budget", "snap_start", "web_acls")
             ),
             (
                 self.documents_bucket_key_arn and not self.documents_bucket,

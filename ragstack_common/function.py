@@ -8,6 +8,7 @@ gc.disable()
 
 import codecs
 import os
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -18,6 +19,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.core.errors import MissingPackageError, RagStackError
 from ragstack_common.core.metrics import STACK, STACK_DIMENSION
+from ragstack_common.core.snapshots import after_restore
 from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.settings.tracing import OTLP_ENDPOINT
 
@@ -32,6 +34,9 @@ Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 
 logger: Final = Logger()
 copy_config_to_registered_loggers(logger, include={LOGGER.name})
+
+# Otherwise, all copies would wait equally long before they repeat a call.
+after_restore(random.seed)
 
 metrics: Final = Metrics()
 if stack := os.environ.get(STACK):

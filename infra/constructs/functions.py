@@ -73,6 +73,7 @@ def query_function(scope: Construct, path: IngestionPath, options: Options, issu
         reads_access=True,
         searches=True,
         settings=[QuerySettings, RetrieverToolSettings, TraceSettings, AccessSettings],
+        starts_from_snapshot=True,
         timeout_seconds=math.ceil(options.query.timeout_seconds) + COLD_START_SECONDS,
     ).function
     _grant_search(function, path, options)
@@ -181,6 +182,7 @@ def authorizer_function(scope: Construct, options: Options, issuer: Issuer) -> l
         memory_mb=512,
         options=options,
         reads_access=True,
+        starts_from_snapshot=True,
         # Three attempts to find the issuer's keys, and one to fetch them.
         timeout_seconds=25,
     ).function
@@ -225,6 +227,7 @@ def documents_function(
         options=options,
         reads_access=True,
         settings=[DocumentApiSettings, AccessSettings],
+        starts_from_snapshot=True,
         # The timeout of API Gateway.
         timeout_seconds=29,
     ).function

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -35,6 +35,10 @@ DEPLOYED_ACCESS_FILE: Final = f"/var/task/{ACCESS_FILE}"
 """Source: Lambda developer guide, deployment packages: a function's code is in /var/task."""
 
 
+ALIAS: Final = "live"
+"""Name of the latest version of a function that starts from a snapshot; only versions have one."""
+
+
 class PythonFunction(Construct):
     """A function of ``lambdas/``, with the shared layers, logs, traces and alarms.
 
@@ -50,6 +54,8 @@ class PythonFunction(Construct):
         reads_access: Whether it reads the access file, if the deployer gave one.
         fails_on_purpose: Whether its errors need no alarm.
         reserved_concurrency: Maximum concurrent executions, which other functions cannot use.
+        starts_from_snapshot: Whether callers wait for it, so that its versions have a snapshot if the deployer chose
+            `snap_start`; then :func:`invoked` is what callers invoke.
     """
 
     def __init__(
@@ -71,6 +77,7 @@ class PythonFunction(Construct):
         reads_access: bool = False,
         fails_on_purpose: bool = False,
         reserved_concurrency: int | None = None,
+        starts_from_snapshot: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         log_group = new_log_group(self, "Logs", options)
@@ -80,6 +87,7 @@ class PythonFunction(Construct):
         acknowledge(role, "IAM5", "X-Ray has no resources that a policy could name", finding="Resource::*")
         access = options.access_file if reads_access else None
         is_local = options.target is Target.LOCAL
+        has_snapshot = starts_from_snapshot and options.snap_start
         access_path = local_access_file(access) if access and is_local else DEPLOYED_ACCESS_FILE
         variables = {
             "LOG_LEVEL": "INFO",
@@ -106,11 +114,17 @@ class PythonFunction(Construct):
             reserved_concurrent_executions=reserved_concurrency,
             role=role,
             runtime=lambda_.Runtime.PYTHON_3_14,
+            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if has_snapshot else None,
             timeout=Duration.seconds(timeout_seconds),
             tracing=lambda_.Tracing.ACTIVE,
         )
         if searches and options.vpc_subnet_ids and options.vpc_security_group_ids:
             self._join(options.vpc_subnet_ids, options.vpc_security_group_ids)
+        if has_snapshot:
+            # The version before it is deleted, with its snapshot, when nothing refers to it any more.
+            self.function.add_alias(ALIAS)
+            finding = "Annotation::@aws-cdk/aws-lambda:snapStartRequirePublish"
+            Validations.of(self.function).acknowledge(Acknowledgment(id=finding, reason="The alias has a version"))
         watch_function(self, self.function, name=folder, consequence=consequence, fails_on_purpose=fails_on_purpose)
 
     def _join(self, subnet_ids: Sequence[str], security_group_ids: Sequence[str]) -> None:
@@ -133,6 +147,12 @@ class PythonFunction(Construct):
                 resources=["*"],
             )
         )
+
+
+def invoked(function: lambda_.Function) -> lambda_.IFunction:
+    """Return what callers of a function invoke: the alias of its latest version if it has snapshots, or itself."""
+    alias = function.node.try_find_child(f"Alias{ALIAS}")
+    return alias if isinstance(alias, lambda_.Alias) else function
 
 
 def new_log_group(scope: Construct, construct_id: str, options: Options) -> logs.LogGroup:

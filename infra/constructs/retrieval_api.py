@@ -15,7 +15,7 @@ from constructs import Construct
 from infra.access_options import DEFAULT_KEY
 from infra.acknowledgements import acknowledge
 from infra.alarms import FAILURES, PERIOD, raise_alarm
-from infra.constructs.python_function import new_log_group
+from infra.constructs.python_function import invoked, new_log_group
 from infra.context_values import ApiLogging
 from infra.options import Options
 from infra.target import Target
@@ -118,7 +118,7 @@ class RetrievalApi(Construct):
             function = functions[route.function]
             integration: apigateway.Integration
             if route.function != ANSWERS:
-                integration = apigateway.LambdaIntegration(function, scope_permission_to_method=False)
+                integration = apigateway.LambdaIntegration(invoked(function), scope_permission_to_method=False)
             elif options.target is Target.LOCAL:
                 url = f"{options.answers_endpoint}{route.path}"
                 integration = apigateway.HttpIntegration(url, http_method=route.method, proxy=True)
@@ -290,7 +290,7 @@ def _method_options(scope: Construct, kind: AuthKind, authorizer: lambda_.Functi
             "authorizer": apigateway.TokenAuthorizer(
                 scope,
                 "Authorizer",
-                handler=authorizer,
+                handler=invoked(authorizer),
                 results_cache_ttl=AUTHORIZED_FOR,
                 validation_regex=AUTHORIZATION,
             )

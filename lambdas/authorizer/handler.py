@@ -1,6 +1,6 @@
 """Authorizes the tokens of people for API Gateway."""
 
-from ragstack_common.function import entry_point, logger, metrics
+from ragstack_common.function import entry_point, logger, metrics, prepare
 
 import os
 from functools import cache
@@ -17,6 +17,9 @@ from ragstack_common.core.metrics import DEPLOYMENT_FAULTS
 def service() -> Authorizer:
     """Build the service on the first token and keep it, with the issuer's keys, for the life of the container."""
     return Authorizer.from_env(os.environ)
+
+
+prepare(service)
 
 
 @entry_point

@@ -1,6 +1,6 @@
 """Answers requests about documents and ingestion jobs over HTTP."""
 
-from ragstack_common.function import entry_point, logger, metrics
+from ragstack_common.function import entry_point, logger, metrics, prepare
 
 import os
 from functools import cache
@@ -27,6 +27,9 @@ def service() -> DocumentService:
 
 app = Api(logger, metrics, callers)
 add_routes(app, service, lambda: app.caller)
+
+
+prepare(callers, service)
 
 
 @entry_point

@@ -11,7 +11,9 @@ from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.identity import Callers
+from ragstack_common.core.snapshots import after_restore
 from ragstack_common.http.powertools import Api, NextToken, OfAllCallers, json_answer, serve
+from ragstack_common.search.engines.found_store import store_of
 from ragstack_common.services.catalogue import Corpora, Versions
 from ragstack_common.services.explain_models import ExplainRequest, ExplainResponse
 from ragstack_common.services.judged_file_models import JudgedFiles
@@ -128,6 +130,14 @@ def openapi() -> Response[str]:
     return Response(HTTPStatus.OK, content_types.APPLICATION_JSON, description)
 
 
+def look_up_stores_again() -> None:
+    """Forget the service if it looked up the store of a knowledge base: no failure may last for all copies."""
+    if store_of.cache_info().currsize:
+        store_of.cache_clear()
+        service.cache_clear()
+
+
+after_restore(look_up_stores_again)
 prepare(callers, lambda: service().prepare(), lambda: app.prepare("retrieve"))
 
 

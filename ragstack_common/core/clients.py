@@ -9,6 +9,8 @@ import botocore
 from botocore.config import Config
 from botocore.session import Session
 
+from ragstack_common.core.snapshots import after_restore
+
 if TYPE_CHECKING:
     from botocore.client import BaseClient
     from mypy_boto3_bedrock_agent import AgentsforBedrockClient
@@ -150,12 +152,15 @@ def _client(service: str, *, attempts: int = ATTEMPTS, **config: Any) -> Any:
         "user_agent": f"RAGStack Botocore/{botocore.__version__}",
     }
     with _MAKING:
-        return _session().create_client(
+        client = _session().create_client(
             service,
             # Lambda sets AWS_REGION; botocore itself reads AWS_DEFAULT_REGION.
             region_name=os.environ.get("AWS_REGION"),
             config=Config(**{**settings, **config}),
         )
+    # Its connections are those of the original; it opens new ones.
+    after_restore(client.close)
+    return client
 
 
 @cache

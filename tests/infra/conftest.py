@@ -83,6 +83,7 @@ AT_THE_EDGE = {
         "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/api/12345678-1234-1234-1234-123456789012"
     ),
 }
+SNAPSHOTS = {"auth": "iam,cognito", "access": str(ACCESS), "snap_start": "on"}
 LOCAL = {**EXISTING, "target": "local", "bedrock_endpoint": "http://127.0.0.1:9999"}
 
 
@@ -324,6 +325,12 @@ def everything(synthesize: Callable[..., Assembly]) -> Assembly:
 def edge(synthesize: Callable[..., Assembly]) -> Assembly:
     """The stacks with domains, web ACLs, a second factor, an audit and a budget."""
     return synthesize(**AT_THE_EDGE)
+
+
+@pytest.fixture(scope="session")
+def snapshots(synthesize: Callable[..., Assembly]) -> Assembly:
+    """The stacks whose functions start from snapshots."""
+    return synthesize(**SNAPSHOTS)
 
 
 @pytest.fixture(scope="session")
