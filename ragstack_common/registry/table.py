@@ -26,13 +26,10 @@ corpus, and of one access label. The stacks create the table from the same names
 import hashlib
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ragstack_common.core.names import canonical
-
-if TYPE_CHECKING:
-    from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from ragstack_common.registry.attribute_values import from_attribute, to_attribute
 
 Item: TypeAlias = dict[str, Any]
 """An item in the form of DynamoDB's low-level interface: ``{"size": {"N": "3"}}``."""
@@ -99,23 +96,14 @@ INVALID_ITEMS: Final = "InvalidRegistryItems"
 """Metric: items that failed validation when they were read."""
 
 
-@cache
-def _types() -> "tuple[TypeSerializer, TypeDeserializer]":
-    from boto3.dynamodb.types import TypeDeserializer, TypeSerializer  # noqa: PLC0415 - commands import names from here
-
-    return TypeSerializer(), TypeDeserializer()
-
-
 def to_item(values: Mapping[str, Any]) -> Item:
     """Serialize plain values. None and empty strings are left out: an index refuses them."""
-    serialize = _types()[0].serialize
-    return {name: serialize(_storable(value)) for name, value in values.items() if value not in (None, "")}
+    return {name: to_attribute(_storable(value)) for name, value in values.items() if value not in (None, "")}
 
 
 def from_item(item: Mapping[str, Any]) -> dict[str, Any]:
     """Deserialize an item; numbers become Decimal."""
-    deserialize = _types()[1].deserialize
-    return {name: deserialize(value) for name, value in item.items()}
+    return {name: from_attribute(value) for name, value in item.items()}
 
 
 def document_id(uri: str) -> str:
