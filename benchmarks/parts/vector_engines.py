@@ -99,9 +99,10 @@ def _asking(measurement: Measurement) -> Callable[..., list[int]]:
 
     texts = (measurement.folder / "queries.txt").read_text(encoding="ascii").splitlines()
 
-    def ask(database: Any, query: int, *, is_hybrid: bool, every: int = 1) -> list[int]:
+    def ask(database: Any, query: int, *, is_hybrid: bool, with_feedback: bool = False, every: int = 1) -> list[int]:
         filters = Clause(Operator.EQUALS, GROUPS[every], 0) if every > 1 else None
-        search = ranking.Search(texts[query], measurement.queries[query], is_hybrid, filters)
+        vector = measurement.queries[query]
+        search = ranking.Search(texts[query], vector, is_hybrid, filters, with_feedback=with_feedback)
         with database.read(BASE) as view:
             hits = ranking.rank(view, BASE, search, 0.7, RESULTS).hits()
         return [hit.chunk - 1 for hit in hits]
@@ -113,10 +114,10 @@ def _search_local_bedrock(
     measurement: Measurement, ask: Callable[..., list[int]], remark: str, filters: Sequence[int]
 ) -> None:
     with threadpool_limits(1, user_api="blas"):  # as its server does
-        for is_hybrid in (False, True):
+        for name in ("SEMANTIC", "HYBRID", "HYBRID, feedback"):
             for every in filters:
-                name = "HYBRID" if is_hybrid else "SEMANTIC"
-                asked = partial(ask, is_hybrid=is_hybrid, every=every)
+                is_hybrid, with_feedback = name != "SEMANTIC", name == "HYBRID, feedback"
+                asked = partial(ask, is_hybrid=is_hybrid, with_feedback=with_feedback, every=every)
                 measurement.search(name, asked, remark, every=every, by_vector=not is_hybrid)
 
 
