@@ -121,8 +121,17 @@ class Assembly:
         """Whether the folder has the stacks, and their assets, which are not copied into it, still exist."""
         if not (self.path / "manifest.json").is_file():
             return False
-        manifests = (json.loads(file.read_text()) for file in self.path.glob("*.assets.json"))
-        return all((self.path / path).exists() for manifest in manifests for path in _assets(manifest).values())
+        return all((self.path / path).exists() for each in self._manifests for path in _assets(each).values())
+
+    @property
+    def object_keys(self) -> frozenset[str]:
+        """The keys under which a deployment uploads the assets."""
+        assets = (asset for each in self._manifests for asset in each["files"].values())
+        return frozenset(place["objectKey"] for asset in assets for place in asset["destinations"].values())
+
+    @property
+    def _manifests(self) -> Iterator[Mapping[str, Any]]:
+        return (json.loads(file.read_text()) for file in self.path.glob("*.assets.json"))
 
     @contextmanager
     def synthesized(self) -> Iterator[Path]:

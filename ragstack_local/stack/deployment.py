@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -275,6 +275,7 @@ def deploy(
             cdk.running("deploy", "--all", *files, *options) as deploying,
         ):
             cdk.finish(deploying)
+        _remove_other_assets(aws_endpoint, Assembly(bound).object_keys)
         shutil.rmtree(bound)
         if Inputs.read(project, context) != inputs:  # something was changed during the synthesis
             assembly.remove()
@@ -338,6 +339,16 @@ def _prepare(
             commands.append(running.enter_context(cdk.running("bootstrap", account, folder=elsewhere)))
         for command in commands:
             cdk.finish(command)
+
+
+def _remove_other_assets(aws_endpoint: str, keys: Collection[str]) -> None:
+    """Remove the assets of earlier deployments: functions and layers have copies, and builds have the newest."""
+    s3 = local_client("s3", aws_endpoint, Config(retries={"mode": "standard"}))
+    bucket = f"cdk-hnb659fds-assets-{ACCOUNT}-{LOCAL_REGION}"  # as the templates name it
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+        for version in page.get("Versions", []):
+            if version["Key"] not in keys:
+                s3.delete_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])
 
 
 def _is_saved(aws_endpoint: str) -> bool:

@@ -197,6 +197,7 @@ class Services:
         monkeypatch.setattr(deployment, "_found_stacks", lambda _: self.stacks)
         monkeypatch.setattr(deployment, "_is_bootstrapped", lambda _: True)
         monkeypatch.setattr(deployment, "_is_saved", lambda _: self.can_save)
+        monkeypatch.setattr(deployment, "_remove_other_assets", lambda *_: None)
         self.is_lost = False
 
     @property

@@ -25,7 +25,7 @@ from ragstack_common.registry.records import DocumentRecord, Operation, Operatio
 from ragstack_local.connection.connection import Connection, Project
 from ragstack_local.connection.following import open_registry
 from ragstack_local.errors import StackError
-from ragstack_local.stack.deployment import BUCKET, KnowledgeBaseType, LocalKnowledgeBase
+from ragstack_local.stack.deployment import BUCKET, KnowledgeBaseType, LocalKnowledgeBase, _remove_other_assets
 from ragstack_local.stack.local_stack import StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
 from ragstack_local.stack.recovery import DataFolder, list_documents
@@ -290,6 +290,22 @@ def test_packages_of_functions_are_kept_once_and_take_no_space(tmp_path: Path, p
     assert sizes == {len(package.getvalue())}
     assert kept.read_bytes() == package.getvalue()
     assert (folder.state / "lambda.json").stat().st_size < 50_000
+
+
+def test_assets_of_earlier_deployments_are_removed(tmp_path: Path, project: Project) -> None:
+    folder, bucket = DataFolder(tmp_path), "cdk-hnb659fds-assets-000000000000-us-east-1"
+    with ministack(project, folder) as (connection, _):
+        s3 = connection.client("s3")
+        s3.create_bucket(Bucket=bucket)
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        for key in ("old.zip", "new.zip", "old.zip"):
+            s3.put_object(Bucket=bucket, Key=key, Body=key.encode())
+
+        _remove_other_assets(str(connection.aws_endpoint), {"new.zip"})
+
+        listed = [each["Key"] for each in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+    assert listed == ["new.zip"]
+    assert {file.name for file in folder.objects.rglob("*.zip") if file.is_file()} == {"new.zip"}
 
 
 def test_a_kill_during_the_recovery_loses_nothing_and_the_newest_wins(tmp_path: Path, project: Project) -> None:
