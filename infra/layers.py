@@ -79,7 +79,7 @@ NOT_DEPLOYED: Final = (
 MAX_UNZIPPED_MB: Final = 250
 """Source: Lambda quotas, deployment package size, unzipped, all layers together."""
 
-RECIPE: Final = "3"
+RECIPE: Final = "4"
 """Goes up when the way of building changes, so that layers are built again."""
 
 

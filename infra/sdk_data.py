@@ -24,6 +24,8 @@ def reduce_data(data: Path, services: Collection[str]) -> None:
             continue
         for compressed in folder.rglob("*.json.gz"):
             description = _undocumented(json.loads(gzip.decompress(compressed.read_bytes())))
+            for parameter in description.get("clientContextParams", {}).values():
+                parameter["documentation"] = ""  # a client reads it
             _write(compressed.with_suffix(""), description)
             compressed.unlink()
             if compressed.name.startswith("service-2."):

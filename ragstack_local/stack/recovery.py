@@ -142,14 +142,15 @@ class DataFolder:
                     self._in_use.unlink()
 
     def _mend_objects(self) -> None:
-        """Describe or remove the objects of which a kill has left the body alone: their upload was not acknowledged."""
+        """Describe the objects of which a kill has replaced the body alone: their upload was not acknowledged.
+
+        MiniStack describes those that are new.
+        """
         for body in (self.objects / ACCOUNT / BUCKET).rglob("*"):
             if not body.is_file() or body.name.endswith((_DESCRIPTION_SUFFIX, ".tmp")):
                 continue
             file = body.with_name(body.name + _DESCRIPTION_SUFFIX)
-            if not file.is_file():
-                body.unlink()
-            elif file.stat().st_mtime_ns < body.stat().st_mtime_ns:
+            if file.is_file() and file.stat().st_mtime_ns < body.stat().st_mtime_ns:
                 try:
                     description = parse_json(file.read_text())
                     is_current = not description.get("is_delete_marker")

@@ -2,9 +2,16 @@
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import botocore
+import botocore.session
+import pytest
+from botocore.loaders import Loader
+
+from infra.layers import AWS_SERVICES
 from infra.sdk_data import reduce_data
 
 
@@ -44,3 +51,33 @@ def test_a_member_called_documentation_is_no_documentation(tmp_path: Path) -> No
         "metadata": {"endpointPrefix": "wiki"},
         "shapes": {"Page": {"type": "structure", "members": {"documentation": {"shape": "Text"}}}},
     }
+
+
+@pytest.fixture(scope="module")
+def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of the installed botocore for the services of the functions."""
+    installed, data = Path(botocore.__file__).parent / "data", tmp_path_factory.mktemp("data")
+    for path in installed.iterdir():
+        if path.name in AWS_SERVICES:
+            shutil.copytree(path, data / path.name)
+        elif path.is_file():
+            shutil.copyfile(path, data / path.name)
+    reduce_data(data, AWS_SERVICES)
+    return data
+
+
+@pytest.mark.parametrize("service", sorted(AWS_SERVICES))
+def test_each_kept_service_has_a_client(reduced: Path, service: str) -> None:
+    """The client is made from the reduced data alone."""
+    session = botocore.session.Session()
+    session.register_component(
+        "data_loader", Loader(extra_search_paths=[str(reduced)], include_default_search_paths=False)
+    )
+
+    client: Any = session.create_client(service, "eu-west-1", aws_access_key_id="x", aws_secret_access_key="x")
+
+    # Read by the first call, to find the address.
+    assert client.meta.service_model.client_context_parameters is not None
+    if service == "s3":
+        url = client.generate_presigned_url("head_object", {"Bucket": "documents", "Key": "leave.md"})
+        assert url.startswith("https://documents.s3.eu-west-1.amazonaws.com/leave.md?")

@@ -256,7 +256,7 @@ def test_objects_that_a_kill_has_left_half_written_are_described_again(tmp_path:
         found = objects(connection)
         head = connection.client("s3").head_object(Bucket=BUCKET, Key="replaced.md")
 
-    assert found == {"whole.md": "whole.md", "replaced.md": "newer"}
+    assert found == {"whole.md": "whole.md", "replaced.md": "newer", "new.md": "new.md"}
     assert (head["ETag"], head["ContentLength"]) == (f'"{hashlib.md5(b"newer").hexdigest()}"', 5)
 
 
