@@ -136,14 +136,12 @@ class Found:
     """The chunks that could be among the best of a search, of which as many are ranked as are needed.
 
     Attributes:
-        bm25: Of each candidate; None without a search by words.
-        half: The BM25 of a lexical signal of one half.
+        half: The BM25 of a lexical signal of one half; None without a search by words.
         query: The vector of the query, if feedback moved that of the candidates.
     """
 
     candidates: "Candidates"
-    bm25: Shares | None = None
-    half: float = 1.0
+    half: float | None = None
     query: "Vectors | None" = None
 
     def __len__(self) -> int:
@@ -153,10 +151,10 @@ class Found:
         """Return the best, best first; ties are in the order of insertion."""
         places, cosines, vectors = self.candidates.best_with_vectors(read, number)
         chunks = self.candidates.chunks[places]
-        if self.bm25 is None:
+        if self.half is None:
             return Ranking(chunks, _clipped(cosines), _clipped(cosines))
         scores = self.candidates.order.scores(cosines.astype(np.float64), self.candidates.addends[places])
-        bm25 = self.bm25[places]
+        bm25 = self.candidates.bm25[places]
         lexical = bm25 / (bm25 + self.half)
         if self.query is None:
             return Ranking(chunks, scores, _clipped(cosines), lexical)
@@ -189,7 +187,7 @@ def find(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     rows = allowed_rows(view, knowledge_base_id, held, search.filters, search.reader)
     if not search.hybrid:
         rows = rows if search.vector.any() else np.empty(0, dtype=np.int64)
-        return Found(held.candidates(search.vector, CANDIDATES, rows)[1])
+        return Found(held.candidates(search.vector, CANDIDATES, rows))
     scope = None
     if search.scope is not None:
         is_whole_filter = search.filters == search.scope and search.reader is None
@@ -200,18 +198,17 @@ def find(view: View, knowledge_base_id: str, search: Search, cosine_share: float
     addends /= bm25.max(initial=0.0) or 1.0
     if not search.vector.any():
         rows = with_words if rows is None else np.intersect1d(rows, with_words, assume_unique=True)
-    order, vector = Weighted(cosine_share, with_words, addends), search.vector
+    order, vector = Weighted(cosine_share, with_words, addends, bm25), search.vector
     if search.with_feedback and vector.any():
         # Not those that the filter admits, so that it changes no score; but none that the caller must not see.
         visible = scope
         if search.reader is not None:
             visible = allowed_rows(view, knowledge_base_id, held, search.scope, search.reader)
-        first = held.candidates(vector, feedback.FIRST, visible, order)[1]
+        first = held.candidates(vector, feedback.FIRST, visible, order)
         vector = feedback.moved(vector, first.best_with_vectors(view.read_vectors, feedback.FIRST)[2])
-    chosen, candidates = held.candidates(vector, CANDIDATES, rows, order)
     half = RARE_WORDS * math.log1p(held.count if scope is None else len(scope))
-    of_chosen = Weighted(1.0, with_words, bm25).of(chosen)
-    return Found(candidates, of_chosen, half, None if vector is search.vector else search.vector)
+    query = None if vector is search.vector else search.vector
+    return Found(held.candidates(vector, CANDIDATES, rows, order), half, query)
 
 
 def rank(view: View, knowledge_base_id: str, search: Search, cosine_share: float, number: int = CANDIDATES) -> Ranking:

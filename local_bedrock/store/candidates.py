@@ -39,24 +39,27 @@ class Weighted:
         share: Of the product, from 0 to 1.
         rows: The rows that have an addend, ascending.
         addends: Theirs, from 0 to ``1 - share``.
+        bm25: From which the addends were computed.
     """
 
     share: float
     rows: Ids
-    addends: npt.NDArray[np.float64]
+    addends: Bounds
+    bm25: Bounds
 
     def among(self, rows: Ids) -> "Weighted":
         """Return the same for some rows, ascending, by their places."""
         at = np.minimum(np.searchsorted(rows, self.rows), len(rows) - 1)
         is_among = rows[at] == self.rows
-        return Weighted(self.share, at[is_among], self.addends[is_among])
+        return Weighted(self.share, at[is_among], self.addends[is_among], self.bm25[is_among])
 
-    def of(self, rows: Ids) -> Bounds:
-        """Return the addends of some rows, 0 for those without one."""
+    def of(self, rows: Ids) -> tuple[Bounds, Bounds]:
+        """Return the addends of some rows and their BM25, 0 for those without one."""
         if not len(self.rows):
-            return np.zeros(len(rows))
+            return np.zeros(len(rows)), np.zeros(len(rows))
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        return np.where(self.rows[at] == rows, self.addends[at], 0.0)
+        is_there = self.rows[at] == rows
+        return np.where(is_there, self.addends[at], 0.0), np.where(is_there, self.bm25[at], 0.0)
 
     def scores(self, cosines: npt.NDArray[Any], addends: Bounds) -> npt.NDArray[Any]:
         """Return the sums, in the precision of the products."""
@@ -76,7 +79,8 @@ class Candidates:
         limit: The number of best chunks.
         cosines: Their products with the query, from eight bits.
         bounds: How far these can be from the products of the full vectors.
-        addends: As in :class:`Weighted`.
+        addends: As in :class:`Weighted`; without words, all are 0.
+        bm25: As in :class:`Weighted`.
     """
 
     query: Vectors
@@ -86,6 +90,7 @@ class Candidates:
     cosines: Bounds
     bounds: Bounds
     addends: Bounds
+    bm25: Bounds
 
     def __len__(self) -> int:
         return min(self.limit, len(self.chunks))
@@ -137,7 +142,7 @@ def select(approximate: Scores, order: ByCosine | Weighted, limit: int, widest: 
     with_words = order.scores(approximate[order.rows], order.addends)
     floor = order.share * min(max(by_product, 0.0), 1.0)
     if len(order.rows) >= limit:
-        floor = max(floor, float(np.partition(with_words, -limit)[-limit]))
+        floor = max(floor, _floor(with_words, limit))
     floor -= 2 * (order.share * widest + SLACK)
     if floor <= 0:
         return np.flatnonzero(approximate > -np.inf)

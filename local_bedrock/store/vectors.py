@@ -176,8 +176,8 @@ class VectorSnapshot:
 
     def candidates(
         self, query: Vectors, limit: int, rows: Ids | None = None, order: ByCosine | Weighted | None = None
-    ) -> tuple[Ids, Candidates]:
-        """Return the rows, ascending, and the chunks that could be among the best.
+    ) -> Candidates:
+        """Return the chunks that could be among the best.
 
         Args:
             query: A vector of unit length, or zero.
@@ -187,17 +187,16 @@ class VectorSnapshot:
         """
         order = order or ByCosine()
         if not (self.count if rows is None else len(rows)):
-            rows = np.empty(0, dtype=np.int64)
             nothing = np.empty(0)
-            return rows, Candidates(query, order, limit, rows, nothing, nothing, nothing)
+            return Candidates(query, order, limit, np.empty(0, dtype=np.int64), *[nothing] * 4)
         coded = QueryCodes.of(query)
         approximate = self._products(coded, rows)
         places = order if rows is None or isinstance(order, ByCosine) else order.among(rows)
         found = select(approximate, places, limit, self._widest(coded))
-        addends = np.zeros(len(found)) if isinstance(places, ByCosine) else places.of(found)
+        of_words = np.zeros((2, len(found))) if isinstance(places, ByCosine) else places.of(found)
         chosen = found if rows is None else rows[found]
         cosines, bounds = approximate[found].astype(np.float64), self._bounds(coded, chosen)
-        return chosen, Candidates(query, order, limit, self.chunks[chosen], cosines, bounds, addends)
+        return Candidates(query, order, limit, self.chunks[chosen], cosines, bounds, *of_words)
 
     def nearest(self, query: Vectors, limit: int, rows: Ids) -> Ids:
         """Return rows among which the nearest by Euclidean distance are, ascending, and not many more.

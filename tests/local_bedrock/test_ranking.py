@@ -51,7 +51,7 @@ class Held:
     def best(
         self, query: Vectors, limit: int, rows: Ids | None = None, order: Weighted | None = None
     ) -> list[tuple[int, float]]:
-        _, found = self.snapshot.candidates(query, limit, rows, order)
+        found = self.snapshot.candidates(query, limit, rows, order)
         places, cosines = found.best(self.read, limit)
         return list(zip(found.chunks[places].tolist(), cosines.tolist(), strict=True))
 
@@ -139,7 +139,7 @@ def test_a_search_finds_what_comparing_with_every_vector_finds(
     alive = ~np.isin(held.snapshot.chunks, gone)
     words = np.flatnonzero(alive & (random.random(held.snapshot.rows_used) < of_words))
     weights = random.choice([0.1, 0.3, 1.0], size=len(words)) * (1 - share)
-    order = Weighted(share, words, weights)
+    order = Weighted(share, words, weights, weights)
     addends = np.zeros(rows)
     places = {chunk: place for place, chunk in enumerate(held.chunks.tolist())}
     addends[[places[chunk] for chunk in held.snapshot.chunks[words].tolist()]] = weights
@@ -227,7 +227,7 @@ def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert held.best(held.everything[0], 3) == [(0, 1.0), (1, 0.0)]
     assert held.snapshot.rows_used == 2
-    _, found = before.candidates(held.everything[40], 1)
+    found = before.candidates(held.everything[40], 1)
     places, _ = found.best(lambda chunks: before.full.read(held.connection, chunks), 1)
     assert found.chunks[places].tolist() == [40]
 
@@ -247,7 +247,7 @@ def test_parallel_searches_find_exactly_the_same_as_single_ones(rows: int, monke
     monkeypatch.setattr(vectors, "BLOCK_ROWS", rows)
     monkeypatch.setattr(products, "MIN_BLOCKS_PER_CORE", 6)
     held = Held(unit(1000))
-    _, warm = held.snapshot.candidates(held.everything[0], 1000)
+    warm = held.snapshot.candidates(held.everything[0], 1000)
     warm.best(held.read, 1000)  # apsw's connections are not shared by threads: all vectors are kept
     alone = [held.best(query, 50) for query in held.everything[:64]]
 
@@ -266,7 +266,7 @@ def test_few_full_vectors_are_read_for_few_results() -> None:
         read.append(len(chunks))
         return held.read(chunks)
 
-    _, found = held.snapshot.candidates(held.everything[3], 1000)
+    found = held.snapshot.candidates(held.everything[3], 1000)
     found.best(counted, 10)
 
     assert len(found) == 1000
@@ -275,7 +275,7 @@ def test_few_full_vectors_are_read_for_few_results() -> None:
 
 def test_chunks_that_were_deleted_meanwhile_are_left_out() -> None:
     held = Held(unit(100))
-    _, found = held.snapshot.candidates(held.everything[7], 20)
+    found = held.snapshot.candidates(held.everything[7], 20)
     held.connection.execute("DELETE FROM full_vector WHERE chunk_id = 7")
 
     places, _ = found.best(held.read, 5)
