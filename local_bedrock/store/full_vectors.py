@@ -62,7 +62,8 @@ class FullVectors:
         self.dimension = dimension
         self._most = max(1, KEPT_BYTES // max(1, dimension * np.dtype(form.kind).itemsize))
         self._lock = threading.Lock()
-        self._keep(0)
+        self._put_since = 0
+        self._make_room(0)
 
     @property
     def room(self) -> int:
@@ -95,14 +96,20 @@ class FullVectors:
         found[missing] = self.form.searched(np.frombuffer(values, dtype=self.form.kind).reshape(len(missing), -1))
         is_there[missing] = True
         with self._lock:
-            if len(self._ids) < min(self._most, chunks.max()):
-                self._keep(int(chunks.max()))
-            places, chosen = np.unique(chunks[missing] % len(self._ids), return_index=True)
-            self._ids[places], self._vectors[places] = chunks[missing[chosen]], found[missing[chosen]]
+            self._put(chunks[missing], found[missing])
 
-    def _keep(self, chunks: int) -> None:
-        """Make room for so many, at most."""
-        room = min(max(FIRST_KEPT, 2 ** chunks.bit_length()), self._most)
+    def _put(self, chunks: Ids, vectors: npt.NDArray[Any]) -> None:
+        """Keep vectors, each in place of another one whose id has the same remainder."""
+        self._put_since += len(chunks)
+        if self._put_since > self.room // 2 and self.room < self._most:
+            held = self._ids >= 0
+            chunks, vectors = np.append(self._ids[held], chunks), np.concatenate([self._vectors[held], vectors])
+            self._make_room(2 * self._put_since)
+        places, chosen = np.unique(chunks % self.room, return_index=True)
+        self._ids[places], self._vectors[places] = chunks[chosen], vectors[chosen]
+
+    def _make_room(self, vectors: int) -> None:
+        """Make room for so many, or as many as may be kept."""
+        room = min(max(FIRST_KEPT, 2 ** vectors.bit_length()), self._most)
         self._ids = np.full(room, -1, dtype=np.int64)
-        # Memory that was not written yet takes no room.
         self._vectors = np.empty((room, self.dimension), dtype=self.form.kind)
