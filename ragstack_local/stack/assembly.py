@@ -147,8 +147,8 @@ class Assembly:
             except OSError:  # another stack was faster
                 if not self.is_synthesized:
                     raise
-        finished = (each for each in folder.glob("*/") if not each.name.startswith("."))
-        for old in sorted(finished, key=lambda each: each.stat().st_mtime, reverse=True)[MAX_ASSEMBLIES:]:
+        # Parts that a kill has left are old, too.
+        for old in sorted(folder.glob("*/"), key=_changed_at, reverse=True)[MAX_ASSEMBLIES:]:
             shutil.rmtree(old, ignore_errors=True)
 
     def bind(self, values: Mapping[str, str], folder: Path) -> None:
@@ -172,6 +172,13 @@ class Assembly:
     def remove(self) -> None:
         """Remove it, if it exists."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _changed_at(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:  # another stack has removed it
+        return 0.0
 
 
 def _assets(manifest: Mapping[str, Any]) -> dict[str, str]:
