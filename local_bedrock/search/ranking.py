@@ -181,7 +181,8 @@ def find(view: View, knowledge_base_id: str, search: Search, cosine_share: float
 
     The score of HYBRID is ``cosine_share * cosine + (1 - cosine_share) * BM25 / best BM25``, of every chunk. The best
     BM25 is that of all chunks in the search's scope, so that a filter changes no score. Source: Bruch, Gai and Ingber
-    2023, "An Analysis of Fusion Functions for Hybrid Retrieval", convex combination.
+    2023, "An Analysis of Fusion Functions for Hybrid Retrieval", convex combination. With feedback, the cosine is that
+    with the vector that the first results in the scope moved.
     """
     held = view.vectors
     rows = allowed_rows(view, knowledge_base_id, held, search.filters, search.reader)
