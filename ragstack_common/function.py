@@ -35,7 +35,7 @@ Handler = Callable[[dict[str, Any], LambdaContext], dict[str, Any]]
 logger: Final = Logger()
 copy_config_to_registered_loggers(logger, include={LOGGER.name})
 
-# Otherwise, all copies would wait equally long before they repeat a call.
+# Otherwise, all copies would wait equally long before they repeat a call, and give their traces the same ids.
 after_restore(random.seed)
 
 metrics: Final = Metrics()
