@@ -18,9 +18,8 @@ that Python::
     python -m venv FOLDER && FOLDER/bin/pip install lancedb qdrant-client usearch faiss-cpu threadpoolctl
     python benchmarks/large_index.py --chunks 1000000 --peer-python FOLDER/bin/python
 
-The default size keeps `make bench` short. A million vectors of 384 numbers need 5 GB of disk, and up to 9 GB of memory;
-LanceDB without an index takes 1.5 GB more for each client. The raw figures are printed to the standard error, one line
-for each row.
+The default size keeps `make bench` short. A million vectors of 384 numbers need 5 GB of disk, and up to 9 GB of memory.
+The raw figures are printed to the standard error, one line for each row.
 """
 
 import argparse
