@@ -47,6 +47,15 @@ def test_equal_results_move_nothing() -> None:
     assert feedback.moved(query, np.stack([query] * 5)) == pytest.approx(query)
 
 
+def test_copies_of_a_result_count_once() -> None:
+    query, one, other = unit(np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1]], dtype=np.float32))
+    copies = unit(one + np.array([[0, 0, step / 50] for step in range(9)], dtype=np.float32))
+
+    moved = feedback.moved(query, np.concatenate([copies, [other]]))
+
+    assert moved == pytest.approx(feedback.moved(query, np.stack([one, other])))
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     found = Database(tmp_path)
