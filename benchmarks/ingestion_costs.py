@@ -7,17 +7,20 @@ submitted over HTTP, ten in a call. Times are of the processor, so that waiting 
 sentence at the end of each text, as those are that were edited.
 
 Run after ``ragstack model add minilm``: ``python benchmarks/ingestion_costs.py [--documents 1000] [--files FOLDER]
-[--data FOLDER]``.
+[--data FOLDER]``. ``--stack`` sends the documents through a local stack instead, from the upload to the receipt, and
+prints the time of each kind of process.
 """
 
 import argparse
 import multiprocessing
+import os
+import re
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from hashlib import sha256
@@ -27,7 +30,8 @@ from unittest.mock import patch
 
 import boto3
 import onnxruntime
-from parts.measuring import CREDENTIALS, indexed, mixed_documents, processor_seconds, table
+from parts.ingestion_stack import running_stack
+from parts.measuring import CREDENTIALS, indexed, mixed_documents, processes_below, processor_seconds, table
 from rich.console import Console
 
 from local_bedrock.creation import await_active, create_knowledge_base
@@ -41,6 +45,7 @@ from local_bedrock.store.database import Database
 from local_bedrock.store.vectors import VectorIndex
 from ragstack_common.embedding.onnx import OnnxEmbedding
 from ragstack_common.reading.formats import BEDROCK_SUFFIXES
+from ragstack_common.registry.records import Status
 from ragstack_common.settings.model_cache import MINILM
 
 SAMPLES: Final = Path(__file__).parents[1] / "samples"
@@ -68,6 +73,16 @@ STEPS: Final = (
 )
 """Functions, and the step whose time they take, less that of the steps inside."""
 
+
+KINDS: Final = {
+    "-m local_bedrock": "local Bedrock",
+    "multiprocessing": "local Bedrock: conversion",
+    "ragstack_common.reading": "functions: conversion and counting",
+    "launcher.py": "MiniStack",
+}
+"""Parts of commands, and the kind of process."""
+
+FUNCTION: Final = re.compile(r"-([A-Za-z]+)Function[^/]*/_worker\.py")
 
 EDITED: Final = b"\n\nThis sentence was added later.\n"
 
@@ -114,8 +129,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=SAMPLES / "judged")
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--embedding", default=MINILM)
+    parser.add_argument("--stack", action="store_true", help="through a whole local stack")
     chosen = parser.parse_args()
     given = mixed_documents(chosen.files, chosen.data, chosen.documents, BEDROCK_SUFFIXES)
+    if chosen.stack:
+        print_stack_costs(given, chosen.embedding)
+        return
     content = {f"s3://benchmark/{name}": data for name, data in given.items()}
     costs = Costs()
     with ExitStack() as stack:
@@ -167,6 +186,43 @@ def ingestion(embedding: str) -> Iterator[Callable[[list[str]], Figures]]:
 def conversion_seconds() -> float:
     """Return the processor seconds of the children of this process, which convert files."""
     return sum(processor_seconds(child.pid) for child in multiprocessing.active_children() if child.pid)
+
+
+def print_stack_costs(given: Mapping[str, bytes], embedding: str) -> None:
+    """Upload documents to a local stack, and wait until their states are final."""
+    final = (Status.INDEXED, Status.PARTIALLY_INDEXED, Status.FAILED)
+    with running_stack(["--embedding", embedding], {}) as stack:
+
+        def await_final(number: int) -> dict[Status, int]:
+            while sum((counts := {status: stack.documents(status) for status in final}).values()) < number:
+                time.sleep(POLL_SECONDS)
+            return counts
+
+        stack.put("warm-up.md", "This document starts the functions.")
+        await_final(1)
+        before = seconds_by_kind()
+        for name, data in given.items():
+            stack.s3.put_object(Bucket=stack.connection.bucket, Key=name, Body=data)
+        counts = await_final(len(given) + 1)
+        seconds = seconds_by_kind() - before
+    rows = [(kind, f"{taken:.1f}", f"{taken / len(given) * 1000:.1f}") for kind, taken in seconds.most_common()]
+    statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
+    title = f"{len(given):,} documents and one before, from upload to receipt: {statuses}"
+    Console(width=100).print(table(title, ("process", "processor seconds", "ms a document"), rows))
+
+
+def seconds_by_kind() -> Counter[str]:
+    """Return the processor seconds of this program and of what it started, by the kind of process."""
+    seconds: Counter[str] = Counter()
+    for pid, command in processes_below(os.getpid()).items():
+        kind = next((kind for part, kind in KINDS.items() if part in command), "answers and console")
+        if pid == os.getpid():
+            kind = "this program: uploads, and looking for states"
+        if function := FUNCTION.search(command):
+            kind = f"function {function[1]}"
+        with suppress(OSError):  # it ended meanwhile, and counts for its parent
+            seconds[kind] += processor_seconds(pid)
+    return seconds
 
 
 def print_costs(title: str, given: dict[str, bytes], costs: Costs, figures: Figures) -> None:

@@ -82,6 +82,20 @@ def processor_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+def processes_below(pid: int) -> dict[int, str]:
+    """Return the command of a process and of all processes that it started, directly or not."""
+    found, left = {}, [pid]
+    while left:
+        process = left.pop()
+        with suppress(OSError):  # it ended meanwhile
+            folder = Path(f"/proc/{process}")
+            found[process] = (folder / "cmdline").read_text(errors="replace").replace("\0", " ")
+            left += [
+                int(child) for task in (folder / "task").iterdir() for child in (task / "children").read_text().split()
+            ]
+    return found
+
+
 @contextmanager
 def local_bedrock(folder: Path | str, *arguments: str) -> Iterator[tuple[str, int]]:
     """Run a local Bedrock in its own process; gives its URL and process id."""
