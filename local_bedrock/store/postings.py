@@ -92,6 +92,11 @@ class Segment:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @cached_property
+    def total(self) -> int:
+        """Number of words of all chunks."""
+        return int(self.lengths.sum())
+
     @classmethod
     def build(cls, chunks: Sequence[bytes]) -> "Segment":
         """Make one from the words of at most MAX_ROWS chunks, as :func:`counted` returns them."""
@@ -168,64 +173,68 @@ class Postings:
     alive: npt.NDArray[np.bool_]
 
     @cached_property
-    def _lengths(self) -> npt.NDArray[np.uint32]:
-        return np.concatenate([np.empty(0, np.uint32), *(each.lengths for each in self.segments)])
+    def _parts(self) -> list[tuple[int, Segment, npt.NDArray[np.bool_] | None]]:
+        """The first row of each segment, the segment, and which of its rows count; None for all."""
+        found, first = [], 0
+        for segment in self.segments:
+            alive = self.alive[first : first + len(segment)]
+            found.append((first, segment, None if alive.all() else alive))
+            first += len(segment)
+        return found
 
     @cached_property
     def _size(self) -> int:
-        return int(self.alive.sum())
+        return int(np.count_nonzero(self.alive))
 
     @cached_property
-    def _saturations(self) -> npt.NDArray[np.float32]:
-        """The count of each row that gives half of the maximum score."""
-        mean = self._lengths[self.alive].mean() if self._size else 1.0
-        relative = self._lengths / (mean or 1.0)
-        return (SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * relative)).astype(np.float32)
+    def _mean_length(self) -> float:
+        total = sum(
+            segment.total if alive is None else int(segment.lengths[alive].sum()) for _, segment, alive in self._parts
+        )
+        return total / self._size if total else 1.0
+
+    def _counts(self, words: Words) -> npt.NDArray[np.float64]:
+        """Return the number of rows with each of these words."""
+        found = np.zeros(len(words))
+        for _, segment, alive in self._parts:
+            places = segment.places(words)
+            if alive is None:
+                found += [place.stop - place.start for place in places]
+            else:
+                found += [np.count_nonzero(alive[segment.rows[place]]) for place in places]
+        return found
 
     @cached_property
     def languages(self) -> dict[str, int]:
         """The number of rows in each language."""
-        words = numbers([language_term(tag) for tag in TAGS])
-        found, first = np.zeros(len(words), dtype=np.int64), 0
-        for segment in self.segments:
-            alive = self.alive[first : first + len(segment)]
-            found += [np.count_nonzero(alive[segment.rows[place]]) for place in segment.places(words)]
-            first += len(segment)
-        return {tag: count for tag, count in zip(TAGS, found.tolist(), strict=True) if count}
+        counts = self._counts(numbers([language_term(tag) for tag in TAGS]))
+        return {tag: int(count) for tag, count in zip(TAGS, counts.tolist(), strict=True) if count}
 
     def bm25(self, weights: Mapping[str, float]) -> tuple[Rows, Scores]:
         """Return the rows with a word of a query, ascending, and their BM25 for its weighted stems."""
         if not weights or not self.segments:
             return np.empty(0, dtype=np.int64), np.empty(0)
         words = numbers([*weights])
-        firsts = np.cumsum([0, *map(len, self.segments)]).tolist()
-        places = [segment.places(words) for segment in self.segments]
-        found = np.zeros(len(words))
-        all_alive = []
-        for segment, first, of_words in zip(self.segments, firsts, places, strict=False):
-            alive = self.alive[first : first + len(segment)]
-            all_alive.append(bool(alive.all()))
-            if all_alive[-1]:
-                found += [place.stop - place.start for place in of_words]
-            else:
-                found += [np.count_nonzero(alive[segment.rows[place]]) for place in of_words]
+        found = self._counts(words)
         rarity = np.log1p((self._size - found + 0.5) / (found + 0.5))
         factors = ((SATURATION + 1) * rarity * [*weights.values()]).astype(np.float32)
         parts: list[tuple[Rows, Scores]] = [(np.empty(0, dtype=np.int64), np.empty(0))]
-        for segment, first, of_words, are_alive in zip(self.segments, firsts, places, all_alive, strict=False):
-            part = slice(first, first + len(segment))
+        for first, segment, alive in self._parts:
+            places = segment.places(words)
             # Converted once, and calculated in place.
-            rows = np.concatenate([segment.rows[place] for place in of_words], dtype=np.intp)
+            rows = np.concatenate([segment.rows[place] for place in places], dtype=np.intp)
             if not len(rows):
                 continue
-            counts = np.concatenate([segment.counts[place] for place in of_words], dtype=np.float32)
-            shares = self._saturations[part].take(rows)
+            counts = np.concatenate([segment.counts[place] for place in places], dtype=np.float32)
+            # The count of a row that gives half of the maximum score.
+            relative = segment.lengths.take(rows) / self._mean_length
+            shares = (SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * relative)).astype(np.float32)
             shares += counts
             np.divide(counts, shares, out=shares)
-            shares *= np.repeat(factors, [place.stop - place.start for place in of_words])
+            shares *= np.repeat(factors, [place.stop - place.start for place in places])
             scores = np.bincount(rows, shares, len(segment)).astype(np.float64, copy=False)
-            if not are_alive:
-                scores *= self.alive[part]
+            if alive is not None:
+                scores *= alive
             with_words = np.flatnonzero(scores > 0)  # of booleans: six times as fast
             parts.append((with_words + first, scores[with_words]))
         all_rows, all_scores = zip(*parts, strict=True)
