@@ -48,6 +48,11 @@ RELEASED_SHARE: Final = 0.5
 """Share of free pages above which the file is rewritten without them."""
 
 
+M_MMAP_THRESHOLD: Final = -3
+RETURNED_BYTES: Final = 2**20
+"""Arrays of this size are returned to the system when they are freed. Otherwise glibc keeps some for each thread: with
+1,000,000 chunks and 32 clients, 500 of 1,100 MiB."""
+
 RETRY_SECONDS: Final = 1.0
 """Interval at which background work checks a full disk for room."""
 
@@ -118,6 +123,8 @@ class Database:
             DiskFullError: There is no room for it.
         """
         self.obstacle: str | None = None
+        with suppress(AttributeError):  # another library than glibc
+            ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, RETURNED_BYTES)
         self._lock_file = _lock(folder)
         self._path = folder / FILE_NAME
         self._writing = threading.Lock()

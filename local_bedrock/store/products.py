@@ -19,7 +19,7 @@ MAX_QUERIES: Final = 32
 PATIENCE: Final = 0.5
 """Maximum wait of a product for other searches, as a share of the time that the last product took."""
 
-MIN_BLOCKS_PER_CORE: Final = 4
+MIN_BLOCKS_PER_CORE: Final = 2
 """Fewer blocks are multiplied before another core has started."""
 
 Scores = npt.NDArray[np.float32]
@@ -52,13 +52,13 @@ class Block:
         units = np.eye(dimension, dtype=np.int8)
         return np.asarray(numkong.dots_packed(units, self.packed)).T.astype(np.int8)
 
-    def multiply(self, queries: Small, steps: Sequence[float], scores: Scores) -> None:
+    def multiply(self, queries: Small, steps: Vectors, scores: Scores) -> None:
         """Write the product of each query with each row into ``scores``, of shape ``(queries, rows)``."""
         products = numkong.empty((len(queries), len(self)), dtype="int32")
         numkong.dots_packed(queries, self.packed, out=products)
-        for row, product, step in zip(scores, np.asarray(products), steps, strict=True):
-            np.multiply(product, self.scales, out=row, dtype=np.float32, casting="unsafe")
-            np.multiply(row, np.float32(step), out=row)
+        # Few calls of numpy, because each waits for the interpreter's lock.
+        np.multiply(np.asarray(products), self.scales, out=scores, dtype=np.float32, casting="unsafe")
+        np.multiply(scores, steps[:, None], out=scores)
 
 
 @dataclass(eq=False)
@@ -136,7 +136,7 @@ class Products:
         blocks = taken[0].blocks
         ends = np.cumsum([len(block) for block in blocks]).tolist()
         queries = np.stack([waiting.query.values for waiting in taken])
-        steps = [waiting.query.step for waiting in taken]
+        steps = np.array([waiting.query.step for waiting in taken], dtype=np.float32)
         scores = np.empty((len(taken), ends[-1]), dtype=np.float32)
         # Every core takes the next block, so that none waits for one that does other work too.
         left = iter(list(zip(blocks, ends, strict=True)))

@@ -20,7 +20,7 @@ from local_bedrock.store.full_vectors import Form, FullVectors, unit
 from local_bedrock.store.postings import Postings, Segment, build_segments, filter_segments, grown
 from local_bedrock.store.products import Block, Products, Scores
 
-BLOCK_ROWS: Final = 8192
+BLOCK_ROWS: Final = 2**15
 DEAD_SHARE: Final = 0.5
 """Share of deleted rows above which the rows are packed again."""
 
