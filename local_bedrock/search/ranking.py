@@ -13,7 +13,7 @@ from local_bedrock.search.access import Reader
 from local_bedrock.search.sql import to_sql
 from local_bedrock.store.candidates import Weighted
 from local_bedrock.store.database import View
-from ragstack_common.filters import Clause, Filter, Operator, possible_values
+from ragstack_common.filters import And, Clause, Filter, Operator, Or, all_of
 from ragstack_common.text.words import search_terms
 
 if TYPE_CHECKING:
@@ -69,14 +69,16 @@ class Search:
 
 
 def scope_of(filters: Filter | None, attribute: str | None) -> Filter | None:
-    """Return the filter of the values of an attribute that a filter admits; None for every value."""
-    if attribute is None:
-        return None
-    values = possible_values(filters, attribute)
-    if not values:  # every value, or none: then the filter admits no document, and the scope the same
-        return None if values is None else filters
-    scalars = tuple(sorted((value for value in values if not isinstance(value, tuple)), key=repr))
-    return Clause(Operator.IN, attribute, scalars)
+    """Return the part of a filter that says which values of an attribute it admits; None for every value."""
+    match filters:
+        case And(members):
+            return all_of(*(scope_of(member, attribute) for member in members))
+        case Or(members):
+            known = [found for member in members if (found := scope_of(member, attribute)) is not None]
+            return Or(tuple(known)) if len(known) == len(members) else None
+        case Clause(Operator.EQUALS | Operator.IN, name) if name == attribute:
+            return filters
+    return None
 
 
 @dataclass(frozen=True)

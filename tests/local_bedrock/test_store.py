@@ -47,7 +47,7 @@ def opened(folder: Path) -> Database:
     return database
 
 
-def add(database: Database, name: str, *texts: str, **attributes: str | float) -> None:
+def add(database: Database, name: str, *texts: str, **attributes: str | float | list[str]) -> None:
     record = DocumentKey(BASE, "DS12345678", "CUSTOM", name)
     with database.write() as change:
         submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
@@ -121,6 +121,21 @@ def test_documents_outside_the_scope_change_no_score(
 
     assert found[0] == found[1]
     assert all(texts[int(name)][1] == "mine" for name, *_ in found[0])
+
+
+def test_a_document_with_several_values_is_in_the_scope_of_a_filter_that_admits_it(database: Database) -> None:
+    add(database, "both", "heron bird", access=["mine", "ours"])
+    add(database, "one", "heron stone", access=["mine"])
+    filters = parse({"$and": [{"access": {"$in": [own, "new"]}} for own in ("mine", "ours")]})
+
+    with database.read(BASE) as view:
+        search = replace(search_for("heron", filters), scope_attribute="access")
+        (hit,) = ranking.rank(view, BASE, search, 0.5).hits()
+
+    assert hit.chunk == 1
+    assert hit.lexical is not None
+    assert 0 < hit.lexical < 1
+    assert hit.score == pytest.approx(0.5 * hit.vector + 0.5)
 
 
 @settings(max_examples=examples(40), deadline=None)
