@@ -26,6 +26,9 @@ DEAD_SHARE: Final = 0.5
 
 FIRST_ROWS: Final = 1024
 
+ROWS_IN_READ: Final = 300
+"""Rows whose codes are multiplied while one full vector is read: 12 nanoseconds each, and 4 microseconds."""
+
 MAX_SCOPES: Final = 16
 """Scopes of searches whose lengths are kept: of 100,000 chunks, BM25 takes 3 ms within one, and 9 within a new one."""
 
@@ -189,6 +192,10 @@ class VectorSnapshot:
         if not (self.count if rows is None else len(rows)):
             nothing = np.empty(0)
             return Candidates(query, order, limit, np.empty(0, dtype=np.int64), *[nothing] * 4)
+        if rows is not None and len(rows) * ROWS_IN_READ <= self.rows_used:
+            unknown, infinite = np.zeros(len(rows)), np.full(len(rows), np.inf)
+            of_words = np.zeros((2, len(rows))) if isinstance(order, ByCosine) else order.of(rows)
+            return Candidates(query, order, limit, self.chunks[rows], unknown, infinite, *of_words)
         coded = QueryCodes.of(query)
         approximate = self._products(coded, rows)
         places = order if rows is None or isinstance(order, ByCosine) else order.among(rows)

@@ -116,10 +116,20 @@ def adversarial(draw: st.DrawFn) -> Vectors:
     kept=st.integers(0, 3),
     of_words=st.sampled_from([0.0, 0.05, 0.5, 1.0]),
     share=st.sampled_from([0.0, 0.1, 0.7, 1.0]),
+    rows_in_read=st.sampled_from([1, 2, 300]),
     near=st.booleans(),
 )
 def test_a_search_finds_what_comparing_with_every_vector_finds(
-    everything: Vectors, seed: int, limit: int, block: int, kept: int, of_words: float, share: float, *, near: bool
+    everything: Vectors,
+    seed: int,
+    limit: int,
+    block: int,
+    kept: int,
+    of_words: float,
+    share: float,
+    rows_in_read: int,
+    *,
+    near: bool,
 ) -> None:
     random = np.random.default_rng(seed)
     rows, dimension = everything.shape
@@ -150,8 +160,10 @@ def test_a_search_finds_what_comparing_with_every_vector_finds(
 
     allowed = np.flatnonzero(alive & (random.random(len(alive)) < 0.4))
     others = [chunk for chunk in held.chunks.tolist() if chunk not in held.snapshot.chunks[allowed]]
-    assert held.best(query, limit, allowed) == exhaustive(held, query, limit, lambda cosines: cosines, others)
-    found = held.best(query, limit, allowed, order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vectors, "ROWS_IN_READ", rows_in_read)
+        by_cosine, found = held.best(query, limit, allowed), held.best(query, limit, allowed, order)
+    assert by_cosine == exhaustive(held, query, limit, lambda cosines: cosines, others)
     assert found == exhaustive(held, query, limit, fused(share, addends), others)
 
 
