@@ -79,20 +79,20 @@ class Transaction:
     """A transaction that writes.
 
     Attributes:
-        after_commit: Changes of the vectors, which become visible together with the commit.
+        vector_changes: Applied at the end to a copy of the index, which becomes visible together with the commit.
     """
 
     connection: apsw.Connection
-    after_commit: list[Callable[[VectorIndex], None]] = field(default_factory=list)
+    vector_changes: list[Callable[[VectorIndex], None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class View:
-    """A consistent snapshot of the tables, of the vectors of one knowledge base, and of all others."""
+    """A consistent snapshot of the tables, of the vectors of one knowledge base, and of all of them."""
 
     connection: apsw.Connection
     vectors: VectorSnapshot
-    others: Mapping[str, VectorSnapshot]
+    index: VectorIndex
 
     def read_vectors(self, chunks: Ids) -> tuple[Ids, Vectors]:
         """Return the places of the chunks that exist, and their full vectors."""
@@ -100,7 +100,7 @@ class View:
 
     def of(self, name: str) -> "View":
         """Return the same snapshot with the vectors of another knowledge base."""
-        return replace(self, vectors=self.others.get(name, VectorSnapshot()))
+        return replace(self, vectors=self.index.snapshot(name))
 
 
 class Database:
@@ -154,15 +154,14 @@ class Database:
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield change
+                vectors = self._vectors.changed(change.vector_changes)
                 with self._publishing:
                     self._writer.execute("COMMIT")
-                    for update in change.after_commit:
-                        update(self._vectors)
+                    self._vectors = vectors
             except BaseException:
                 if self._writer.in_transaction:  # SQLite itself may have rolled it back
                     self._writer.execute("ROLLBACK")
                 raise
-            self._vectors.tidy()
             self._checkpoint()
 
     def write_when_possible(self, work: Callable[[Transaction], _T], closing: threading.Event) -> _T | None:
@@ -188,12 +187,11 @@ class Database:
                 connection.execute("BEGIN")
                 # SQLite takes the snapshot at the first read.
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-                view = View(connection, self._vectors.snapshot(vectors_of), self._vectors.snapshots())
-            try:
-                yield view
-            finally:
-                connection.execute("COMMIT")
+                view = View(connection, self._vectors.snapshot(vectors_of), self._vectors)
+            yield view
         finally:
+            if connection.in_transaction:
+                connection.execute("COMMIT")
             self._readers.put(connection)
 
     def release_space(self) -> None:

@@ -204,9 +204,9 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
         originals.save(change, document.id, prepared.original)
     connection.execute("DELETE FROM submission WHERE document_id = ?", (document.id,))
     if replaced:
-        change.after_commit.append(lambda index: index.remove(base, replaced))
+        change.vector_changes.append(lambda index: index.remove(base, replaced))
     segments = build_segments(counts)
-    change.after_commit.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), codes, segments))
+    change.vector_changes.append(lambda index: index.extend(base, np.array(holders), np.array(chunks), codes, segments))
 
 
 def mark_failed(change: Transaction, document: Document, status: str, reason: str, now: float) -> None:
@@ -237,7 +237,7 @@ def remove_documents(change: Transaction, *gone: Document) -> None:
         removed += _remove_content(change.connection, document)
         change.connection.execute("DELETE FROM document WHERE id = ?", (document.id,))
     if removed:
-        change.after_commit.append(lambda index: index.remove(gone[0].knowledge_base_id, removed))
+        change.vector_changes.append(lambda index: index.remove(gone[0].knowledge_base_id, removed))
 
 
 def _add_chunks(change: Transaction, document: Document, prepared: Prepared) -> tuple[list[int], list[int]]:

@@ -87,7 +87,9 @@ def finish(change: Transaction, knowledge_base_id: str, embedding: Embedding) ->
     )
     connection.execute(f"DELETE FROM replacement WHERE chunk_id IN {of_base}", (knowledge_base_id,))  # noqa: S608
     resources.replace_embedding(change, knowledge_base_id, embedding.name, embedding.dimension)
-    change.after_commit.append(lambda index: index.replace(knowledge_base_id, np.array(chunks, dtype=np.int64), codes))
+    change.vector_changes.append(
+        lambda index: index.replace(knowledge_base_id, np.array(chunks, dtype=np.int64), codes)
+    )
     return True
 
 

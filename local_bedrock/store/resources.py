@@ -235,7 +235,7 @@ def remove_knowledge_base(change: Transaction, knowledge_base_id: str) -> None:
         "UPDATE vector_index SET knowledge_base_id = NULL WHERE knowledge_base_id = ?", (knowledge_base_id,)
     )
     remove_all_tags(change, KNOWLEDGE_BASE_ARN.format(knowledge_base_id))
-    change.after_commit.append(lambda vectors: vectors.drop(knowledge_base_id))
+    change.vector_changes.append(lambda vectors: vectors.drop(knowledge_base_id))
 
 
 def remove_data_source(change: Transaction, data_source_id: str) -> None:

@@ -198,7 +198,7 @@ def add_text_search(change: Transaction, index: Index, key: str, language: str |
 def remove_text_search(change: Transaction, text_search: TextSearch) -> None:
     """Drop a searchable key with its words."""
     change.connection.execute("DELETE FROM text_search WHERE id = ?", (text_search.id,))
-    change.after_commit.append(lambda vectors: vectors.drop(text_search.name))
+    change.vector_changes.append(lambda vectors: vectors.drop(text_search.name))
 
 
 _KEY_IS: Final = "c.public_id = ? AND +v.knowledge_base_id = ?"
@@ -241,7 +241,7 @@ def put_vectors(
     for each in text_searches(change.connection, index):
         _add_texts(change, each, added)
     holders, chunks = np.array([-record for _, record, _ in added]), np.array([chunk for chunk, _, _ in added])
-    change.after_commit.append(lambda memory: memory.extend(index.vectors, holders, chunks, codes, form=form))
+    change.vector_changes.append(lambda memory: memory.extend(index.vectors, holders, chunks, codes, form=form))
 
 
 def remove_vectors(change: Transaction, index: Index, keys: Iterable[str] | None = None) -> None:
@@ -263,7 +263,7 @@ def remove_vectors(change: Transaction, index: Index, keys: Iterable[str] | None
     connection.executemany("DELETE FROM attribute WHERE document_id = -?", records)
     holders = [-record for (record,) in records]
     for name in (index.vectors, *(each.name for each in text_searches(connection, index))):
-        change.after_commit.append(partial(VectorIndex.remove, knowledge_base_id=name, documents=holders))
+        change.vector_changes.append(partial(VectorIndex.remove, knowledge_base_id=name, documents=holders))
 
 
 def _add_texts(
@@ -280,7 +280,7 @@ def _add_texts(
         "INSERT INTO searched_text VALUES (?, ?, ?)", [(text_search.id, chunk, words) for chunk, _, words in rows]
     )
     chunks, holders = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-    change.after_commit.append(
+    change.vector_changes.append(
         lambda memory: memory.extend_words(text_search.name, holders, chunks, [row[2] for row in rows])
     )
 

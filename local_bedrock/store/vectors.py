@@ -5,7 +5,7 @@ vectors, so that the results are those of comparing with every vector.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -290,18 +290,22 @@ class VectorSnapshot:
 
 
 class VectorIndex:
-    """The vectors of every knowledge base; one writer at a time, any number of readers."""
+    """The vectors of every knowledge base."""
 
-    def __init__(self) -> None:
-        self._snapshots: dict[str, VectorSnapshot] = {}
+    def __init__(self, snapshots: Iterable[tuple[str, VectorSnapshot]] = ()) -> None:
+        self._snapshots = dict(snapshots)
 
     def snapshot(self, knowledge_base_id: str) -> VectorSnapshot:
         """Return the present state; later changes don't affect it."""
         return self._snapshots.get(knowledge_base_id, VectorSnapshot())
 
-    def snapshots(self) -> dict[str, VectorSnapshot]:
-        """Return the present state of all knowledge bases; later changes don't affect it."""
-        return dict(self._snapshots)
+    def changed(self, changes: Iterable[Callable[["VectorIndex"], None]]) -> "VectorIndex":
+        """Return a copy to which changes were applied; rows that they append are overwritten if it is not used."""
+        after = VectorIndex(self._snapshots.items())
+        for change in changes:
+            change(after)
+        after.tidy()
+        return after
 
     def extend_words(self, name: str, documents: Ids, chunks: Ids, words: Sequence[bytes]) -> None:
         """Append words without vectors."""

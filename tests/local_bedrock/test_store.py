@@ -22,6 +22,7 @@ from local_bedrock.store.database import Database, UnreadableIndexError
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
 from local_bedrock.store.resources import StoredKnowledgeBase
 from local_bedrock.store.schema import INCOMPLETE
+from local_bedrock.store.vectors import VectorIndex
 from ragstack_common.embedding.hashed import HashedEmbedding
 from ragstack_common.filters import Filter, parse
 from ragstack_common.reading import formats
@@ -192,7 +193,7 @@ def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> N
         with database.write() as change:
             record = DocumentKey(BASE, "DS12345678", "CUSTOM", "a")
             submissions.submit(change, record, submissions.INGEST, now=0.0, request={})
-            change.after_commit.append(lambda index: index.drop(BASE))
+            change.vector_changes.append(lambda index: index.drop(BASE))
             raise RuntimeError("midway")
 
     with pytest.raises(RuntimeError, match="midway"):
@@ -200,6 +201,53 @@ def test_a_transaction_that_fails_leaves_nothing_behind(database: Database) -> N
 
     with database.read() as view:
         assert documents.find(view.connection, "DS12345678", "a") is None
+
+
+def test_a_change_of_the_vectors_that_fails_is_not_committed(database: Database) -> None:
+    add(database, "one", "heron")
+
+    def fail(index: VectorIndex) -> None:
+        index.drop(BASE)
+        raise MemoryError
+
+    def write() -> None:
+        with database.write() as change:
+            change.connection.execute("DELETE FROM document")
+            change.vector_changes.append(fail)
+
+    with pytest.raises(MemoryError):
+        write()
+
+    with database.read(BASE) as view:
+        assert documents.find(view.connection, "DS12345678", "one") is not None
+        assert view.vectors.count == 1
+
+
+def test_a_commit_that_fails_leaves_the_vectors_as_they_were(database: Database) -> None:
+    """Rows that were appended for it are those of the next one."""
+    add(database, "one", "heron")
+    database._writer.set_commit_hook(lambda: True)
+    with pytest.raises(apsw.ConstraintError):
+        add(database, "two", "stone", "reed")
+    database._writer.set_commit_hook(None)
+    add(database, "three", "bird")
+
+    with database.read(BASE) as view:
+        found = ranking.rank(view, BASE, replace(search_for("bird"), hybrid=False), 1.0).hits()
+
+    assert [hit.chunk for hit in found] == [2, 1]
+    assert found[0].score > 0.5
+
+
+def test_a_read_that_fails_at_its_beginning_blocks_no_later_one(database: Database) -> None:
+    connection = database._readers.queue[-1]
+    connection.authorizer = lambda operation, *_: operation == apsw.SQLITE_SELECT
+    with pytest.raises(apsw.AuthError), database.read():
+        pass
+    connection.authorizer = None
+
+    with database.read() as view:
+        assert view.connection is connection
 
 
 def test_a_reader_keeps_its_first_snapshot(database: Database) -> None:
