@@ -1,5 +1,6 @@
 """Searches of documents with access control lists."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from local_bedrock.store import documents, submissions
 from local_bedrock.store.database import Database
 from local_bedrock.store.documents import DocumentKey, IndexedChunk, Prepared
 from ragstack_common.ingestion.requests import text_document
+from ragstack_common.settings.names import SIGNALS_HEADER
 from tests.local_bedrock.support import Bedrock, Source, bytes_document, custom_identifier, refusal
 from tests.support.soak import examples
 
@@ -78,12 +80,23 @@ def test_a_page_is_filled_with_what_the_user_may_see(bedrock: Bedrock) -> None:
     assert names(found(source, BEN, numberOfResults=8)) == {f"ben-{n}" for n in range(8)}
 
 
-def test_a_list_changes_scores_as_little_as_a_filter(closed: Source) -> None:
-    everything = {each["documentId"]: each["score"] for each in found(closed, ANN, rerankingModelType="NONE")}
+def test_a_list_changes_no_signal_of_the_question(closed: Source) -> None:
+    """Only feedback differs, which must not come from documents that the user does not see."""
 
-    seen = found(closed, BEN, rerankingModelType="NONE")
+    def signals(user: str) -> dict[str, tuple[float, float]]:
+        answer = closed.bedrock.runtime.retrieve(
+            knowledgeBaseId=closed.knowledge_base_id,
+            retrievalQuery={"text": "heron"},
+            retrievalConfiguration={"managedSearchConfiguration": {"rerankingModelType": "NONE"}},
+            userContext={"userId": user},
+        )
+        listed = json.loads(answer["ResponseMetadata"]["HTTPHeaders"][SIGNALS_HEADER.lower()])
+        of_results = zip(answer["retrievalResults"], listed, strict=True)
+        return {result["documentId"]: (each["vector"], each["lexical"]) for result, each in of_results}
 
-    assert {each["documentId"]: each["score"] for each in seen} == {name: everything[name] for name in names(seen)}
+    everything, seen = signals(ANN), signals(BEN)
+
+    assert seen == {name: everything[name] for name in ("for-both", "open")}
 
 
 def test_a_filter_and_a_list_both_restrict(closed: Source) -> None:
