@@ -114,7 +114,9 @@ def _nearest(view: View, index: Index, query: Vectors, rows: Ids | None, limit: 
         _, vectors = view.read_vectors(held.chunks[rows[first : first + ROWS_AT_ONCE]])
         same = vectors if dimension == index.dimension else resized(vectors, index.dimension)
         if index.metric == COSINE:
-            parts.append(1.0 - same.astype(np.float64) @ unit(query))
+            # Row by row, so that equal vectors get equal distances.
+            cosines = np.einsum("ij,j->i", same.astype(np.float64), unit(query).astype(np.float64))
+            parts.append(np.clip(1.0 - cosines, 0.0, 2.0))
         else:
             parts.append(np.linalg.norm(same - query.astype(np.float64), axis=1))
     chunks, distances = held.chunks[rows], np.concatenate(parts)

@@ -280,3 +280,7 @@ def test_distances_are_those_of_the_vectors_that_are_shown(
     assert lengths == pytest.approx(1, abs=1e-6)
     assert len(keys) == 3
     assert [hit["distance"] for hit in found] == pytest.approx(wanted.tolist(), abs=1e-3)
+    for each in data:
+        itself = vectors.query_vectors(indexArn=index, topK=1, queryVector=each["data"], returnDistance=True)
+        assert [hit["key"] for hit in itself["vectors"]] == [each["key"]]
+        assert 0 <= itself["vectors"][0]["distance"] < 1e-3
