@@ -167,7 +167,8 @@ def knowledge_base() -> Iterator[tuple[dict[str, str], list[str]]]:
         local_bedrock(folder, "--embedding", "hashed") as (url, _),
         fixed_time_service(0, nothing) as dynamodb,
     ):
-        agent, vectors = (boto3.client(name, endpoint_url=url) for name in ("bedrock-agent", "s3vectors"))
+        session = boto3.Session("benchmark", "benchmark", region_name=CREDENTIALS["AWS_REGION"])
+        agent, vectors = (session.client(name, endpoint_url=url) for name in ("bedrock-agent", "s3vectors"))
         index = create_vector_index(vectors, "benchmark")
         base = create_knowledge_base(agent, "benchmark", index)
         source = agent.create_data_source(

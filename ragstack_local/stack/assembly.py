@@ -55,6 +55,9 @@ LATER: Final = {
 }
 """What stands for context values in an assembly."""
 
+_MANIFEST: Final = ".assets.json"
+"""End of the name of each stack's list of assets. Source: @aws-cdk/cloud-assembly-schema."""
+
 _DIGEST_CHARACTERS: Final = 32
 """Source: aws-cdk-lib, aws-apigateway/lib/deployment.ts, addToLogicalId."""
 
@@ -119,9 +122,13 @@ class Assembly:
     @property
     def is_synthesized(self) -> bool:
         """Whether the folder has the stacks, and their assets, which are not copied into it, still exist."""
-        if not (self.path / "manifest.json").is_file():
+        try:
+            found = {file.name: json.loads(file.read_bytes()) for file in self.path.glob("*.json")}
+        except (OSError, ValueError):  # another stack removes it, or a power cut has emptied a file
             return False
-        return all((self.path / path).exists() for each in self._manifests for path in _assets(each).values())
+        manifests = [content for name, content in found.items() if name.endswith(_MANIFEST)]
+        paths = (self.path / path for each in manifests for path in _assets(each).values())
+        return "manifest.json" in found and all(path.exists() for path in paths)
 
     @property
     def object_keys(self) -> frozenset[str]:
@@ -131,7 +138,7 @@ class Assembly:
 
     @property
     def _manifests(self) -> Iterator[Mapping[str, Any]]:
-        return (json.loads(file.read_text()) for file in self.path.glob("*.assets.json"))
+        return (json.loads(file.read_text()) for file in self.path.glob(f"*{_MANIFEST}"))
 
     @contextmanager
     def synthesized(self) -> Iterator[Path]:
@@ -141,12 +148,13 @@ class Assembly:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".") as temporary:
             new = Path(temporary, "new")
             yield new
-            self.remove()
-            try:
-                new.rename(self.path)
-            except OSError:  # another stack was faster
-                if not self.is_synthesized:
-                    raise
+            if not self.is_synthesized:  # or another stack was faster, and reads its own now
+                self.remove()
+                try:
+                    new.rename(self.path)
+                except OSError:
+                    if not self.is_synthesized:
+                        raise
         # Parts that a kill has left are old, too.
         for old in sorted(folder.glob("*/"), key=_changed_at, reverse=True)[MAX_ASSEMBLIES:]:
             shutil.rmtree(old, ignore_errors=True)
@@ -160,13 +168,13 @@ class Assembly:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.path, folder)
         names: dict[str, str] = {}
-        for file in folder.glob("*.assets.json"):
+        for file in folder.glob(f"*{_MANIFEST}"):
             for name, path in _assets(json.loads(file.read_text())).items():
                 if path.endswith(".template.json"):
                     bound = _replaced(folder / path, values)
                     bound = _replaced(folder / path, _deployments(bound))
                     names[name] = hashlib.sha256(bound).hexdigest()
-        for file in (*folder.glob("*.assets.json"), folder / "manifest.json"):
+        for file in (*folder.glob(f"*{_MANIFEST}"), folder / "manifest.json"):
             _replaced(file, names)
 
     def remove(self) -> None:

@@ -226,6 +226,11 @@ class DurableItems:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
+    @property
+    def is_restored(self) -> bool:
+        """Whether the table has the items of the journal; until then, a checkpoint does not have them."""
+        return bool(self._tables)
+
     async def _to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something to its end, also if the client goes: table and journal do not differ."""
         task = asyncio.create_task(work)

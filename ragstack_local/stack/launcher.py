@@ -74,11 +74,13 @@ class UnpackedArchives:
                 if other.stat().st_mtime < time.time() - UNUSED_SECONDS:
                     self._remove(other)
         partial = Path(tempfile.mkdtemp(dir=self._folder, prefix="."))
-        zipfile.ZipFile.extractall(archive, partial)
         try:
+            zipfile.ZipFile.extractall(archive, partial)
             partial.rename(shared)
-        except OSError:  # another stack was faster
+        except OSError:
             shutil.rmtree(partial)
+            if not shared.exists():  # the disk is full; otherwise another stack was faster
+                raise
 
     def _hold(self, archive: zipfile.ZipFile, shared: Path) -> None:
         """Keep a folder from being removed. It is removed instead if it is not what the archive holds."""
@@ -148,11 +150,14 @@ def main() -> None:
     SharedZipFile.archives = UnpackedArchives(Path(given["unpacked"]))
     lambda_runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": SharedZipFile})
     changes = durable.Changes(Path(given["changes"]["file"]))
-    items = durable.DurableItems(ministack.app, changes, durable.KeptItems(**given["changes"]["kept"]))
+    records = durable.DurableItems(ministack.app, changes, durable.KeptItems(**given["changes"]["kept"]))
     journal = durable.Journal(Path(given["journal"]["file"]))
-    items = durable.DurableItems(items, journal, durable.KeptItems(**given["journal"]["kept"]))
+    items = durable.DurableItems(records, journal, durable.KeptItems(**given["journal"]["kept"]))
     checkpoints = checkpoint.Checkpoints(
-        items, Path(os.environ["STATE_DIR"]), Path(os.environ["S3_DATA_DIR"]), changes.clear
+        items,
+        Path(os.environ["STATE_DIR"]),
+        Path(os.environ["S3_DATA_DIR"]),
+        lambda: changes.clear() if records.is_restored else None,
     )
     checkpoints.install(ministack, persistence, lambda_svc)
     limited = limit.BodyLimit(

@@ -213,14 +213,16 @@ def local_stack(
                 cleanup.callback(serving.stop)
             serving.wait_until(lambda: _answers(f"http://{LOCAL}:{options.console_port}/console.json"), START_SECONDS)
             answering.wait_until(lambda: _answers(f"{answers_endpoint}/health"), START_SECONDS)
-        session.is_deployed = True
-        if session.recovers:
-            how = "comparing" if session.continues else "uploading"
-            with step(
+        how = "comparing" if session.continues else "uploading"
+        with (
+            step(
                 f"The last run did not end cleanly: {how} its documents again. Changes of access rules, judgments and"
                 " budgets are kept"
-            ):
-                (folder.resume if session.continues else folder.restore)(connection)
+            )
+            if session.recovers
+            else nullcontext()
+        ):
+            folder.recover(session, connection)
         from ragstack_local.stack.rebuilding import rebuild  # noqa: PLC0415 - help does without
 
         rebuild(connection, options.data / BEDROCK, is_uploaded=session.recovers and not session.continues)

@@ -62,6 +62,7 @@ class Session:
     Attributes:
         recovers: Whether the last run on the folder was killed.
         continues: Whether it has left a checkpoint, from which this run continues.
+        is_deployed: Whether the stacks are deployed, with all that the last run left.
         is_written: Whether MiniStack wrote its state and ended.
     """
 
@@ -173,6 +174,18 @@ class DataFolder:
         shutil.rmtree(self.objects, ignore_errors=True)
         shutil.rmtree(self.state, ignore_errors=True)
         self.changes.unlink(missing_ok=True)
+
+    def recover(self, session: Session, connection: Connection) -> None:
+        """Do what a run that was killed has left, if there was one; the next start does it if this one ends earlier.
+
+        Raises:
+            StackError: The knowledge base did not delete documents in time, or a file is damaged.
+        """
+        if session.continues:
+            self.resume(connection)
+        elif session.recovers:
+            self.restore(connection)
+        session.is_deployed = True
 
     def resume(self, connection: Connection) -> None:
         """Have ingestion continue with what was on its way, and compare all other documents.

@@ -78,11 +78,13 @@ def test_an_assembly_is_used_until_something_changes(project: Project) -> None:
         lambda root: write(root / "layer.zip", "second"),
         lambda root: (root / "build/layer.zip").unlink(),
         lambda root: next((root / ASSEMBLIES).glob("*/manifest.json")).unlink(),
+        lambda root: next((root / ASSEMBLIES).glob("*/manifest.json")).write_text(""),
+        lambda root: next((root / ASSEMBLIES).glob("*/Api.assets.json")).write_text(""),
         lambda root: shutil.rmtree(root / "build"),
     ],
     ids=[
         *("app", "stack", "handler", "common layer", "new file", "context", "packages", "deleted", "renamed"),
-        *("own layer", "no layer", "no assembly", "no build"),
+        *("own layer", "no layer", "no assembly", "power cut", "power cut amid assets", "no build"),
     ],
 )
 def test_changed_sources_are_synthesized_again(project: Project, change: Callable[[Path], object]) -> None:
@@ -112,6 +114,16 @@ def test_starts_that_alternate_between_callers_synthesize_once(project: Project)
     assert assembly(project, auth="none,oidc").is_synthesized
     assert assembly(project).is_synthesized
     assert not assembly(project, auth="oidc").is_synthesized
+
+
+def test_a_stack_that_is_slower_leaves_the_assembly_of_a_faster_one(project: Project) -> None:
+    """The faster one reads it at that moment."""
+    with assembly(project).synthesized() as slower:
+        write(slower / "manifest.json", "{}")
+        synthesize(project)
+        faster = assembly(project).path.stat().st_ino
+
+    assert assembly(project).path.stat().st_ino == faster
 
 
 def test_old_assemblies_are_removed(project: Project) -> None:

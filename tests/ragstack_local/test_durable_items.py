@@ -143,6 +143,23 @@ def test_records_of_documents_that_changed_since_a_checkpoint_survive_a_kill(tmp
         assert sorted(found, key=str) == sorted((kept, after, later), key=str)
 
 
+def test_a_checkpoint_before_the_first_request_keeps_the_changes(tmp_path: Path, project: Project) -> None:
+    """As of a start after a kill that deploys something first."""
+    folder = DataFolder(tmp_path)
+    item = to_item({PARTITION_KEY: "DOCUMENT#one", SORT_KEY: "DOCUMENT"})
+    with folder.opened(), table(project, folder) as (dynamodb, child):
+        save(dynamodb)
+        dynamodb.put_item(TableName=TABLE, Item=item)
+        kill(child)
+
+    with folder.opened(), table(project, folder) as (dynamodb, child):
+        save(dynamodb)
+        kill(child)
+
+    with folder.opened(), table(project, folder) as (dynamodb, _):
+        assert dynamodb.scan(TableName=TABLE)["Items"] == [item]
+
+
 def test_after_an_orderly_end_the_state_alone_counts(tmp_path: Path, project: Project) -> None:
     folder = DataFolder(tmp_path)
     item = to_item({PARTITION_KEY: "DOCUMENT#one", SORT_KEY: "DOCUMENT"})

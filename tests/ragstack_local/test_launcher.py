@@ -1,5 +1,6 @@
 """The real MiniStack behind the guard, with a page that is allowed to use it."""
 
+import errno
 import os
 import zipfile
 from pathlib import Path
@@ -114,3 +115,16 @@ def test_an_archive_of_which_a_part_was_lost_is_unpacked_again(tmp_path: Path, m
         unpacked.write_bytes(lost) if lost is not None else unpacked.unlink()
 
         assert content == "content"
+
+
+def test_a_full_disk_leaves_no_part_of_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_a_part(_archive: zipfile.ZipFile, folder: Path) -> None:
+        (folder / "layer.py").touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", write_a_part)
+
+    with archive(tmp_path / "first", "content") as opened, pytest.raises(OSError, match="No space"):
+        launcher.UnpackedArchives(tmp_path / "shared").unpack(opened, tmp_path / "first")
+
+    assert [*(tmp_path / "shared").iterdir()] == []

@@ -25,10 +25,11 @@ from ragstack_common.registry.records import DocumentRecord, Operation, Operatio
 from ragstack_local.connection.connection import Connection, Project
 from ragstack_local.connection.following import open_registry
 from ragstack_local.errors import StackError
+from ragstack_local.stack import checkpoints
 from ragstack_local.stack.deployment import BUCKET, KnowledgeBaseType, LocalKnowledgeBase, _remove_other_assets
 from ragstack_local.stack.local_stack import StackOptions, _start_ministack
 from ragstack_local.stack.processes import Child
-from ragstack_local.stack.recovery import DataFolder, list_documents
+from ragstack_local.stack.recovery import DataFolder, Session, list_documents
 from ragstack_local.stack.recovery import _synchronise as synchronise
 from tests.ragstack_local.support import stack_at
 from tests.support.ports import free_ports
@@ -364,6 +365,36 @@ def test_a_run_that_did_not_get_to_its_end_is_recovered_from(tmp_path: Path, sta
 
     assert not session.recovers
     assert again.recovers
+
+
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_a_recovery_that_was_interrupted_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_checkpoint: bool
+) -> None:
+    folder, done = DataFolder(tmp_path), []
+
+    def interrupted(_folder: DataFolder, _connection: Connection) -> None:
+        done.append(1)
+        if len(done) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(DataFolder, "resume" if has_checkpoint else "restore", interrupted)
+    with folder.opened():
+        if has_checkpoint:
+            folder.state.mkdir()
+            (folder.state / checkpoints.COMPLETE).touch()
+
+    def run() -> Session:
+        with folder.opened() as session:
+            session.is_written = True
+            folder.recover(session, stack_at())
+        return session
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+
+    assert [run().recovers, run().recovers] == [True, False]
+    assert done == [1, 1]
 
 
 def test_a_second_user_of_the_folder_is_refused_and_harms_nothing(tmp_path: Path) -> None:
