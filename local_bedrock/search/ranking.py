@@ -155,7 +155,7 @@ class Found:
         chunks = self.candidates.chunks[places]
         if self.half is None:
             return Ranking(chunks, _clipped(cosines), _clipped(cosines))
-        scores = self.candidates.order.scores(cosines.astype(np.float64), self.candidates.addends[places])
+        scores = self.candidates.scores(cosines, places)
         bm25 = self.candidates.bm25[places]
         lexical = bm25 / (bm25 + self.half)
         if self.query is None:

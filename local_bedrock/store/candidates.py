@@ -22,13 +22,18 @@ ROWS_IN_GROUP: Final = 256
 GROUPS_PER_RESULT: Final = 4
 
 
-@dataclass(frozen=True)
-class ByCosine:
-    """By the product alone."""
+def score(share: float | None, cosines: npt.NDArray[Any], addends: Bounds) -> npt.NDArray[Any]:
+    """Return weighted sums, as :class:`Weighted` describes them, in the precision of the products.
 
-    def scores(self, cosines: Bounds, _addends: Bounds) -> Bounds:
-        """Return the products."""
+    Without a share, the products are the scores.
+    """
+    if share is None:
         return cosines
+    found: npt.NDArray[Any] = np.clip(cosines, 0.0, 1.0)
+    found *= share
+    found += addends
+    np.minimum(found, 1.0, out=found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -61,14 +66,6 @@ class Weighted:
         is_there = self.rows[at] == rows
         return np.where(is_there, self.addends[at], 0.0), np.where(is_there, self.bm25[at], 0.0)
 
-    def scores(self, cosines: npt.NDArray[Any], addends: Bounds) -> npt.NDArray[Any]:
-        """Return the sums, in the precision of the products."""
-        scores: npt.NDArray[Any] = np.clip(cosines, 0.0, 1.0)
-        scores *= self.share
-        scores += addends
-        np.minimum(scores, 1.0, out=scores)
-        return scores
-
 
 @dataclass(frozen=True)
 class Candidates:
@@ -76,6 +73,7 @@ class Candidates:
 
     Attributes:
         query: Of shape ``(dimension,)``.
+        share: As in :class:`Weighted`; None if the products are the scores.
         limit: The number of best chunks.
         cosines: Their products with the query, from eight bits.
         bounds: How far these can be from the products of the full vectors.
@@ -84,7 +82,7 @@ class Candidates:
     """
 
     query: Vectors
-    order: ByCosine | Weighted
+    share: float | None
     limit: int
     chunks: Ids
     cosines: Bounds
@@ -95,12 +93,16 @@ class Candidates:
     def __len__(self) -> int:
         return min(self.limit, len(self.chunks))
 
+    def scores(self, cosines: Scores, places: Ids) -> Bounds:
+        """Return the scores of those at some places, from their products."""
+        return score(self.share, cosines.astype(np.float64), self.addends[places])
+
     def possible(self, number: int) -> Ids:
         """Return the places of those that could be among the best of this number."""
         if number >= len(self.chunks):
             return np.arange(len(self.chunks))
-        lowest = self.order.scores(self.cosines - self.bounds, self.addends)
-        highest = self.order.scores(self.cosines + self.bounds, self.addends)
+        lowest = score(self.share, self.cosines - self.bounds, self.addends)
+        highest = score(self.share, self.cosines + self.bounds, self.addends)
         return np.flatnonzero(highest >= np.partition(lowest, -number)[-number] - SLACK)
 
     def best(self, read: Read, number: int) -> tuple[Ids, Scores]:
@@ -120,26 +122,26 @@ class Candidates:
         places = places[there]
         # Row by row, so that equal vectors get equal scores.
         cosines: Scores = np.einsum("ij,j->i", vectors, self.query)
-        scores = self.order.scores(cosines.astype(np.float64), self.addends[places])
+        scores = self.scores(cosines, places)
         order = np.lexsort((self.chunks[places], -scores))[: min(number, self.limit)]
         return places[order], cosines[order], vectors[order]
 
 
-def select(approximate: Scores, order: ByCosine | Weighted, limit: int, widest: float) -> Ids:
+def select(approximate: Scores, order: Weighted | None, limit: int, widest: float) -> Ids:
     """Return the places of rows among which the best are, ascending, and not many more.
 
     Args:
         approximate: The products, minus infinity for rows that do not count.
-        order: Its rows are places here, of rows that count.
+        order: Its rows are places here, of rows that count; None by the products.
         limit: The number of best rows.
         widest: How far a product can be from the exact one at most.
     """
     if limit >= len(approximate):
         return np.flatnonzero(approximate > -np.inf)
     by_product = _floor(approximate, limit)  # at least so many are above it
-    if isinstance(order, ByCosine):
+    if order is None:
         return _above(approximate, by_product - 2 * widest - SLACK)
-    with_words = order.scores(approximate[order.rows], order.addends)
+    with_words = score(order.share, approximate[order.rows], order.addends)
     floor = order.share * min(max(by_product, 0.0), 1.0)
     if len(order.rows) >= limit:
         floor = max(floor, _floor(with_words, limit))

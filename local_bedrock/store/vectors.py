@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from cachetools import LRUCache
 
-from local_bedrock.store.candidates import ByCosine, Candidates, Ids, Weighted, select
+from local_bedrock.store.candidates import Candidates, Ids, Weighted, select
 from local_bedrock.store.codes import Bounds, Codes, QueryCodes, Small, Vectors
 from local_bedrock.store.full_vectors import Form, FullVectors, unit
 from local_bedrock.store.postings import Postings, Segment, build_segments, filter_segments, grown
@@ -178,7 +178,7 @@ class VectorSnapshot:
         return np.flatnonzero(self.alive)
 
     def candidates(
-        self, query: Vectors, limit: int, rows: Ids | None = None, order: ByCosine | Weighted | None = None
+        self, query: Vectors, limit: int, rows: Ids | None = None, order: Weighted | None = None
     ) -> Candidates:
         """Return the chunks that could be among the best.
 
@@ -186,24 +186,24 @@ class VectorSnapshot:
             query: A vector of unit length, or zero.
             limit: Number of the best.
             rows: Those to search, ascending and not deleted; None for all.
-            order: By cosine unless given.
+            order: By the products unless given.
         """
-        order = order or ByCosine()
+        share = None if order is None else order.share
         if not (self.count if rows is None else len(rows)):
             nothing = np.empty(0)
-            return Candidates(query, order, limit, np.empty(0, dtype=np.int64), *[nothing] * 4)
+            return Candidates(query, share, limit, np.empty(0, dtype=np.int64), *[nothing] * 4)
         if rows is not None and len(rows) * ROWS_IN_READ <= self.rows_used:
             unknown, infinite = np.zeros(len(rows)), np.full(len(rows), np.inf)
-            of_words = np.zeros((2, len(rows))) if isinstance(order, ByCosine) else order.of(rows)
-            return Candidates(query, order, limit, self.chunks[rows], unknown, infinite, *of_words)
+            of_words = np.zeros((2, len(rows))) if order is None else order.of(rows)
+            return Candidates(query, share, limit, self.chunks[rows], unknown, infinite, *of_words)
         coded = QueryCodes.of(query)
         approximate = self._products(coded, rows)
-        places = order if rows is None or isinstance(order, ByCosine) else order.among(rows)
+        places = order if rows is None or order is None else order.among(rows)
         found = select(approximate, places, limit, self._widest(coded))
-        of_words = np.zeros((2, len(found))) if isinstance(places, ByCosine) else places.of(found)
+        of_words = np.zeros((2, len(found))) if places is None else places.of(found)
         chosen = found if rows is None else rows[found]
         cosines, bounds = approximate[found].astype(np.float64), self._bounds(coded, chosen)
-        return Candidates(query, order, limit, self.chunks[chosen], cosines, bounds, *of_words)
+        return Candidates(query, share, limit, self.chunks[chosen], cosines, bounds, *of_words)
 
     def nearest(self, query: Vectors, limit: int, rows: Ids) -> Ids:
         """Return rows among which the nearest by Euclidean distance are, ascending, and not many more.

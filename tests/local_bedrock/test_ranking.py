@@ -1,5 +1,6 @@
 """Searches among codes of eight bits, which find what comparing with every vector finds."""
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -294,6 +295,15 @@ def test_chunks_that_were_deleted_meanwhile_are_left_out() -> None:
 
     assert 7 not in found.chunks[places]
     assert len(places) == 5
+
+
+def test_what_is_kept_of_a_search_does_not_grow_with_the_rows_that_have_its_words() -> None:
+    held = Held(unit(20_000, 8))
+    addends = np.linspace(0, 0.9, 20_000)
+
+    found = held.snapshot.candidates(held.everything[3], 10, None, Weighted(0.1, np.arange(20_000), addends, addends))
+
+    assert len(pickle.dumps(found)) < 40 * 2000
 
 
 def test_what_is_kept_of_full_vectors_is_limited_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
