@@ -251,8 +251,8 @@ class VectorSnapshot:
         return self.rows_used >= BLOCK_ROWS and len(self._dead) >= DEAD_SHARE * self.rows_used
 
     def compacted(self) -> "VectorSnapshot":
-        """Return a snapshot without the rows that were deleted."""
-        found, first = VectorSnapshot(self.full), 0
+        """Return a snapshot without the rows that were deleted; full vectors are read again, so that theirs go too."""
+        found, first = VectorSnapshot(FullVectors(self.full.form, self.dimension)), 0
         for block in self._packed:
             kept = np.flatnonzero(self.alive[first : first + len(block)])
             columns = self._columns.chosen(first + kept)

@@ -297,6 +297,24 @@ def test_chunks_that_were_deleted_meanwhile_are_left_out() -> None:
     assert len(places) == 5
 
 
+def test_full_vectors_of_deleted_chunks_are_not_kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK_ROWS", 64)
+    everything = unit(10_000, 8)
+    held = Held(everything[:500])
+    for first in range(500, 10_000, 500):
+        chunks = np.arange(first, first + 500)
+        rows = ((chunk, everything[chunk].astype("<f2").tobytes()) for chunk in chunks.tolist())
+        held.connection.executemany("INSERT INTO full_vector VALUES (?, ?)", rows)
+        held.index.extend(BASE, chunks, chunks, Codes.of(everything[chunks]))
+        held.index.remove(BASE, range(first - 500, first))
+
+        there, read = held.read(chunks)
+
+        assert len(there) == 500
+        assert np.array_equal(read, everything[chunks])
+    assert held.snapshot.full.room <= 2048
+
+
 def test_what_is_kept_of_a_search_does_not_grow_with_the_rows_that_have_its_words() -> None:
     held = Held(unit(20_000, 8))
     addends = np.linspace(0, 0.9, 20_000)
