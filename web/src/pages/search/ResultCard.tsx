@@ -146,7 +146,10 @@ function Ways({ result, rank, response, scored, names, scale }: WaysProps) {
 const SIGNALS: Record<string, { name: string; title: string }> = {
   vector: { name: "Vector", title: "How similar the meaning is" },
   lexical: { name: "Lexical", title: "How well the words match" },
-  feedback: { name: "Feedback", title: "How similar the meaning is to the question and the first results together" },
+  feedback: {
+    name: "Feedback",
+    title: "How similar the meaning is to the question and the first results together",
+  },
 };
 
 interface WayProps {
