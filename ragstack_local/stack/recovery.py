@@ -193,6 +193,9 @@ class DataFolder:
         Raises:
             StackError: The knowledge base did not delete in time what the bucket no longer has.
         """
+        queue = Queue(connection.queue_url, connection.client("sqs"))
+        # A message that a function had received at the checkpoint would stay, and be reported, until it is visible.
+        queue.sqs.purge_queue(QueueUrl=queue.url)
         registry, moving, known = open_registry(connection), set[str](), set[str]()
         for records in registry.scan():
             known.update(record.uri for record in records if record.status is not Status.DELETED)
@@ -205,7 +208,6 @@ class DataFolder:
             )
         keys = [key.removesuffix(SIDECAR_SUFFIX) for key in _keys(connection) if maker_of(key) is None]
         found = {s3_uri(connection.bucket, key) for key in keys if not is_program_file(key) and not key.endswith("/")}
-        queue = Queue(connection.queue_url, connection.client("sqs"))
         for uris, forced in ((moving, True), ((found | known) - moving, False)):
             queue.send([check(batch, forced=forced) for batch in batched(sorted(uris), _URIS_PER_MESSAGE)])
         _delete_others(connection, found | known | moving)

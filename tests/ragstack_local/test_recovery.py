@@ -208,10 +208,15 @@ def test_after_a_kill_ingestion_compares_what_may_differ(tmp_path: Path, project
         put(whole, "stray.md")
         submit(whole, "stray.md")
         whole.client("s3").delete_object(Bucket=BUCKET, Key="stray.md")
+        sqs = whole.client("sqs")
+        for seconds in (600, 0):  # one that a function had when the state was written, and one that waits
+            sqs.send_message(QueueUrl=queue, MessageBody="{}")
+            sqs.receive_message(QueueUrl=queue, VisibilityTimeout=seconds)
 
         folder.resume(whole)
 
-        received = whole.client("sqs").receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+        in_flight = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessagesNotVisible"])
+        received = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
         left = uris(whole)
         claimed = registry.read([uri("moving.md")])[uri("moving.md")]
 
@@ -219,6 +224,7 @@ def test_after_a_kill_ingestion_compares_what_may_differ(tmp_path: Path, project
     assert checks[True] == [uri("moving.md")]
     assert checks[False] == [uri(key) for key in ("known.md", "new.md", "removed.md", "sidecar.md", "talk.pptx")]
     assert len(received) == 2
+    assert in_flight["Attributes"] == {"ApproximateNumberOfMessagesNotVisible": "0"}
     assert claimed.is_abandoned(time.time())
     assert left == {uri("known.md"), uri("talk.pptx.ragstack.md")}
 
