@@ -19,8 +19,8 @@ from tests.support.soak import examples
 def best(query: str, texts: Sequence[str]) -> list[str]:
     """Return the texts with the highest BM25, which is above zero."""
     index = Postings(tuple(build_segments([counted(text) for text in texts])), np.ones(len(texts), dtype=bool))
-    scores = index.bm25(query_terms(query))
-    return [text for text, score in zip(texts, scores, strict=True) if score == scores.max() > 0]
+    rows, scores = index.bm25(query_terms(query))
+    return [texts[row] for row, score in zip(rows, scores, strict=True) if score == scores.max()]
 
 
 @pytest.mark.parametrize(
