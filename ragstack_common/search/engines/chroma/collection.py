@@ -294,7 +294,7 @@ def check_embedding(collection: Collection, name: str) -> None:
     if recorded not in (None, name):
         raise EmbeddingError(
             f"The collection {collection.name} was made with the embedding {recorded}, not with {name}: use that one, "
-            "or rebuild the collection"
+            "or build it again under another name or in another folder"
         )
 
 
