@@ -1,6 +1,8 @@
 """Functions that start from snapshots: versions, their alias, and who invokes it."""
 
 import json
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +85,18 @@ def test_a_change_of_a_setting_publishes_a_version(snapshots: Any, synthesize: A
     )
 
     assert before
+    assert before.isdisjoint(after)
+
+
+def test_other_packages_publish_a_version(snapshots: Any, synthesize: Any, tmp_path: Path) -> None:
+    """As other code of `ragstack_common` does, which is in a layer, too."""
+    with zipfile.ZipFile(tmp_path / "layer.zip", "w") as layer:
+        layer.writestr("python/other.py", "")
+
+    changed = synthesize(**SNAPSHOTS, dependencies_layer=str(tmp_path / "layer.zip"))
+
+    before, after = (set(each.resources("AWS::Lambda::Version")) for each in (snapshots, changed))
+    assert len(before) == len(after) == len(WAITED_FOR)
     assert before.isdisjoint(after)
 
 
