@@ -190,9 +190,11 @@ class Database:
                 view = View(connection, self._vectors.snapshot(vectors_of), self._vectors)
             yield view
         finally:
-            if connection.in_transaction:
-                connection.execute("COMMIT")
-            self._readers.put(connection)
+            try:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+            finally:
+                self._readers.put(connection)
 
     def release_space(self) -> None:
         """Release disk space and memory after deletions, if at least half of the file is free.
