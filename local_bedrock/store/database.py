@@ -212,7 +212,10 @@ class Database:
             # If a reader is still active, the next checkpoint shortens the log.
             with suppress(apsw.BusyError):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            idle = [self._readers.get() for _ in range(self._readers.qsize())]
+            idle: list[apsw.Connection] = []
+            with suppress(queue.Empty):  # without waiting: close() takes readers too, and then waits for the writer
+                while True:
+                    idle.append(self._readers.get_nowait())
             for connection in (self._writer, *idle):
                 connection.execute("PRAGMA shrink_memory")
             for connection in idle:
