@@ -49,4 +49,6 @@ def _undocumented(part: Any) -> Any:
 
 
 def _write(file: Path, content: Any) -> None:
+    # A new file: the installed one may be a link to the installer's cache, and to all environments.
+    file.unlink(missing_ok=True)
     file.write_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False), encoding="utf-8")

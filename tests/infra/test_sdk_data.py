@@ -36,6 +36,20 @@ def test_services_that_are_not_kept_lose_their_descriptions_and_addresses(tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cloudwatch", "endpoints.json"]
 
 
+def test_files_that_are_links_to_a_cache_stay_as_they_are(tmp_path: Path) -> None:
+    """As uv installs packages."""
+    cached, data = tmp_path / "cache.json", tmp_path / "data"
+    data.mkdir()
+    write(cached, {"partitions": [{"partition": "aws", "services": {"iot": {}}}]})
+    before = cached.read_bytes()
+    (data / "endpoints.json").hardlink_to(cached)
+
+    reduce_data(data, set())
+
+    assert cached.read_bytes() == before
+    assert json.loads((data / "endpoints.json").read_text()) == {"partitions": [{"partition": "aws", "services": {}}]}
+
+
 def test_a_member_called_documentation_is_no_documentation(tmp_path: Path) -> None:
     members = {"documentation": {"shape": "Text", "documentation": "<p>What it is.</p>"}}
     shapes = {"Page": {"type": "structure", "members": members, "documentation": "<p>A page.</p>"}}
