@@ -38,6 +38,10 @@ UNUSED_SECONDS: Final = 24 * 3600.0
 """An unpacked archive that no running stack uses is removed when it is older."""
 
 
+ATTEMPTS: Final = 5
+"""A folder that other stacks remove or damage is unpacked again so often."""
+
+
 class UnpackedArchives:
     """Unpacks each archive once for all stacks of a checkout, and links to it afterwards.
 
@@ -54,17 +58,26 @@ class UnpackedArchives:
         """Descriptors of the folders in use, each with a shared lock that ends with this process."""
 
     def unpack(self, archive: zipfile.ZipFile, path: Path) -> None:
-        """Link what an archive holds into an empty folder, and remove the archive, which nobody reads again."""
+        """Link what an archive holds into an empty folder, and remove the archive, which nobody reads again.
+
+        If another stack uses a damaged folder of the archive, the archive is unpacked without links.
+        """
         file = Path(str(archive.filename))
         name = hashlib.sha256(file.read_bytes()).hexdigest()
         shared = self._folder / name
         with self._lock:
-            while name not in self._held:
+            for _ in range(ATTEMPTS):
+                if name in self._held:
+                    break
                 if not shared.exists():
                     self._write(archive, shared)
                 self._hold(archive, shared)
-        for child in shared.iterdir():
-            (path / child.name).symlink_to(child)
+            is_shared = name in self._held
+        if is_shared:
+            for child in shared.iterdir():
+                (path / child.name).symlink_to(child)
+        else:
+            zipfile.ZipFile.extractall(archive, path)
         file.unlink()
 
     def _write(self, archive: zipfile.ZipFile, shared: Path) -> None:

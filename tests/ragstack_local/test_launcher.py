@@ -117,6 +117,20 @@ def test_an_archive_of_which_a_part_was_lost_is_unpacked_again(tmp_path: Path, m
         assert content == "content"
 
 
+def test_a_damaged_archive_that_another_stack_uses_is_not_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("running", "starting"):
+        archives = launcher.UnpackedArchives(tmp_path / "shared")
+        monkeypatch.setattr(launcher.SharedZipFile, "archives", archives, raising=False)
+        with archive(tmp_path / place, "content") as opened:
+            opened.extractall(tmp_path / place)
+        if place == "running":
+            (tmp_path / place / "python/layer.py").resolve().unlink()
+
+    assert (tmp_path / "starting/python/layer.py").read_text() == "content"
+
+
 def test_a_full_disk_leaves_no_part_of_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write_a_part(_archive: zipfile.ZipFile, folder: Path) -> None:
         (folder / "layer.py").touch()
