@@ -19,8 +19,8 @@ Item = TypeVar("Item")
 
 DEFAULT_PAGE: Final = 100
 SNAPSHOT_SECONDS: Final = 600.0
-MAX_SNAPSHOTS: Final = 2000
-"""What is kept of one search takes 160 KB at most."""
+MAX_SNAPSHOTS: Final = 1000
+"""What is kept of one search takes 320 KB at most."""
 
 _GONE: Final = (
     "The results for this nextToken have expired: send the request again without a nextToken."

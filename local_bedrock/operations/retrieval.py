@@ -127,9 +127,8 @@ def search(context: Context, query: Query) -> FirstPage:
             candidates = ranking.find(view, knowledge_base_id, wanted, context.cosine_share(embedding))
             first = candidates.ranking(view.read_vectors, number)
             found = written_results(view.connection, base, first.hits())
-            is_small = len(candidates.candidates.chunks) <= ranking.MAX_KEPT
-            ranked = Started(first, candidates) if is_small else candidates.ranking(view.read_vectors)
             count = len(candidates)
+            ranked = candidates.started(view.read_vectors, first) if count > number else first
     if not is_current:  # the vectors were replaced meanwhile
         return search(context, query)
     if asked.reranking is not None:

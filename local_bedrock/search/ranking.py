@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CANDIDATES: Final = 1000
 """Chunks in a ranking, whatever the page size, so that all pages are parts of the same order."""
 
-MAX_KEPT: Final = 4 * CANDIDATES
+MAX_KEPT: Final = 8 * CANDIDATES
 """Candidates that are kept until the next page; more, of which many are equal, are ranked at once."""
 
 RARE_WORDS: Final = 3.0
@@ -124,8 +124,8 @@ class Ranking:
     def hits(self, start: int = 0, end: int | None = None) -> list[Hit]:
         """Return a part of the ranking."""
         columns = (self.chunks, self.scores, self.vector, self.lexical, self.feedback)
-        size = len(self.chunks[start:end])
-        return list(map(Hit, *([None] * size if each is None else each[start:end].tolist() for each in columns)))
+        nothing = np.full(len(self), None)
+        return list(map(Hit, *((nothing if each is None else each)[start:end].tolist() for each in columns)))
 
 
 def _column(values: Sequence[float | None]) -> Shares | None:
@@ -148,6 +148,11 @@ class Found:
 
     def __len__(self) -> int:
         return len(self.candidates)
+
+    def started(self, read: "Read", first: Ranking) -> "Started | Ranking":
+        """Return what leads from the first page to the next ones."""
+        narrowed = replace(self, candidates=self.candidates.narrowed())
+        return Started(first, narrowed) if len(narrowed.candidates.chunks) <= MAX_KEPT else self.ranking(read)
 
     def ranking(self, read: "Read", number: int = CANDIDATES) -> Ranking:
         """Return the best, best first; ties are in the order of insertion."""

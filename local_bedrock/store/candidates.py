@@ -105,6 +105,12 @@ class Candidates:
         highest = score(self.share, self.cosines + self.bounds, self.addends)
         return np.flatnonzero(highest >= np.partition(lowest, -number)[-number] - SLACK)
 
+    def narrowed(self) -> "Candidates":
+        """Return those that could be among the best by their own bounds, not by the widest."""
+        places = self.possible(self.limit)
+        numbers = (column[places] for column in (self.cosines, self.bounds, self.addends, self.bm25))
+        return Candidates(self.query, self.share, self.limit, self.chunks[places], *numbers)
+
     def best(self, read: Read, number: int) -> tuple[Ids, Scores]:
         """Return the places of the best and their cosines, best first, ties by the id of the chunk.
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import repeat
 from typing import Any, Final
 from uuid import UUID
 
@@ -183,7 +182,7 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
     counts = list(map(counted, texts, detect_languages(texts)))
     stored = prepared.vectors.astype("<f2")
     codes = Codes.of(stored.astype(np.float32))
-    rows = zip(chunks, repeat(base), holders, codes.written(), counts, strict=False)
+    rows = zip(chunks, [base] * len(chunks), holders, codes.written(), counts, strict=True)
     connection.executemany("INSERT INTO vector VALUES (?, ?, ?, ?, ?)", rows)
     values = (vector.tobytes() for vector in stored)
     connection.executemany("INSERT INTO full_vector VALUES (?, ?)", zip(chunks, values, strict=True))

@@ -1,7 +1,7 @@
 """The words of the chunks in memory, and their BM25.
 
 SQLite keeps the words of each chunk; this is the copy that is searched, in segments that share the rows of the vectors.
-SQLite's own index, FTS5, took most of the 71 ms of a HYBRID search over 100,000 chunks; this one takes 1.5.
+SQLite's own index, FTS5, took most of the 71 ms of a HYBRID search over 100,000 chunks; this one takes 0.4.
 """
 
 from collections import Counter

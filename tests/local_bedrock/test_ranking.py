@@ -286,6 +286,21 @@ def test_few_full_vectors_are_read_for_few_results() -> None:
     assert sum(read) < 400
 
 
+def test_what_is_kept_for_further_pages_has_the_same_best_and_less_of_the_others() -> None:
+    everything = unit(5000, 384)
+    everything[0] = np.eye(384)[0] + 0.01  # whose rounding is much larger than that of the others
+    held = Held(halves(everything))
+    found = held.snapshot.candidates(held.everything[3], 1000)
+
+    kept = found.narrowed()
+
+    assert 1000 <= len(kept.chunks) < 0.7 * len(found.chunks)
+    places, cosines = found.best(held.read, 1000)
+    of_kept, cosines_of_kept = kept.best(held.read, 1000)
+    assert np.array_equal(found.chunks[places], kept.chunks[of_kept])
+    assert np.array_equal(cosines, cosines_of_kept)
+
+
 def test_chunks_that_were_deleted_meanwhile_are_left_out() -> None:
     held = Held(unit(100))
     found = held.snapshot.candidates(held.everything[7], 20)
