@@ -30,16 +30,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 import numpy as np
 from fastembed import TextEmbedding
 from fastembed.common.model_description import ModelSource, PoolingType
 from parts.ingestion_peers import CHUNKS, VECTORS
-from parts.measuring import CREDENTIALS, indexed, local_bedrock, passages, processor_seconds, table
+from parts.measuring import indexed, local_bedrock, new_knowledge_base, passages, processor_seconds, table
 from rich.console import Console
 from tokenizers import Tokenizer
 
-from local_bedrock.creation import await_active, create_knowledge_base
 from local_bedrock.reading import chunking
 from ragstack_common.embedding.onnx import OnnxEmbedding
 from ragstack_common.embedding.protocol import cores
@@ -134,15 +132,7 @@ def stored_cost(store: str, python: str, chunks: list[str], embedding: OnnxEmbed
 def ingestion_cost(texts: list[str]) -> Cost:
     """Return what the server takes from the first submission until every document is INDEXED."""
     with tempfile.TemporaryDirectory() as folder, local_bedrock(folder, "--embedding", MINILM) as (url, pid):
-        agent = boto3.client(
-            "bedrock-agent",
-            endpoint_url=url,
-            region_name=CREDENTIALS["AWS_REGION"],
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
-        )
-        base = create_knowledge_base(agent, "benchmark")
-        await_active(agent, base)
+        agent, base = new_knowledge_base(url)
         source = agent.create_data_source(
             knowledgeBaseId=base, name="texts", dataSourceConfiguration={"type": "CUSTOM"}
         )["dataSource"]["dataSourceId"]

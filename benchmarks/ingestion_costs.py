@@ -28,13 +28,11 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-import boto3
 import onnxruntime
 from parts.ingestion_stack import running_stack
-from parts.measuring import CREDENTIALS, indexed, mixed_documents, processes_below, processor_seconds, table
+from parts.measuring import indexed, mixed_documents, new_knowledge_base, processes_below, processor_seconds, table
 from rich.console import Console
 
-from local_bedrock.creation import await_active, create_knowledge_base
 from local_bedrock.ingestion.preparation import Preparation
 from local_bedrock.ingestion.workers import Ingestion
 from local_bedrock.reading.parsing import Parser
@@ -156,15 +154,7 @@ def as_read(data: bytes) -> Content:
 def ingestion(embedding: str) -> Iterator[Callable[[list[str]], Figures]]:
     """Run a local Bedrock; gives a function that ingests documents, and returns how many have each status."""
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), embedding=embedding) as url:
-        agent = boto3.client(
-            "bedrock-agent",
-            endpoint_url=url,
-            region_name=CREDENTIALS["AWS_REGION"],
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
-        )
-        base = create_knowledge_base(agent, "benchmark")
-        await_active(agent, base)
+        agent, base = new_knowledge_base(url)
         configuration = {"type": "S3", "s3Configuration": {"bucketArn": "arn:aws:s3:::benchmark"}}
         source = agent.create_data_source(knowledgeBaseId=base, name="files", dataSourceConfiguration=configuration)
         ids = {"knowledgeBaseId": base, "dataSourceId": source["dataSource"]["dataSourceId"]}

@@ -1,8 +1,8 @@
 """Measure starts of the local stack: the first one, later ones, after a kill, and with other callers in turns.
 
-Seconds are from the command to the line that says where the stack is; processor seconds are those of all its processes
-until then, and change less with other load on the machine. Sizes are those of the data folder while the stack runs, by
-part; a file with several names counts once, in the first part that has it.
+A start takes from the command until it prints where the stack is. Processor seconds are the sum over all processes of
+the stack, and depend less on other load. Sizes are those of the parts of the data folder while the stack runs; a file
+with several hard links counts once, in the first part that has it.
 
 Run, on Linux: ``python benchmarks/start.py [--starts 3]``, after ``make setup``. Reach: second and later starts take at
 most 8 s on two cores, also after a kill, and 16 documents take at most 60 MB.

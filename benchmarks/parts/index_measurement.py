@@ -108,7 +108,7 @@ class Measurement:
         signal.setitimer(signal.ITIMER_REAL, max(MIN_SECONDS, self._limit - built["build_seconds"]))
 
     def _alone(self, ask: Ask) -> tuple[list[Times], list[Times], list[list[int]]]:
-        """Let one client ask the queries in rounds, each after one of the exhaustive search.
+        """Time one client, which takes turns with the exhaustive search, some queries at a time.
 
         Returns:
             The times of each search, those of each exhaustive search, and the rows that each search found.
@@ -145,7 +145,7 @@ class Measurement:
 
 
 def _at_once(ask: Ask, clients: int) -> dict[str, float]:
-    """Let clients ask at once, each from another query on; return the p50 and the throughput."""
+    """Run several clients at the same time, each starting with another query; return the p50 and the throughput."""
     end = time.perf_counter() + AT_ONCE_SECONDS
 
     def search(client: int) -> list[float]:

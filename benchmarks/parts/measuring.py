@@ -17,7 +17,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
+import boto3
 from rich.table import Table
+
+from local_bedrock.creation import await_active, create_knowledge_base
 
 CREDENTIALS: Final = {
     "AWS_REGION": "eu-west-1",
@@ -63,6 +66,20 @@ def mixed_documents(files: Path, data: Path, number: int, suffixes: Collection[s
             name, content = f"{place:05}-{path.name}", path.read_bytes()
         mixed[name] = content
     return mixed
+
+
+def new_knowledge_base(url: str) -> tuple[Any, str]:
+    """Create a knowledge base in a local Bedrock; return a client of bedrock-agent and the id."""
+    agent = boto3.client(
+        "bedrock-agent",
+        endpoint_url=url,
+        region_name=CREDENTIALS["AWS_REGION"],
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+    )
+    base = create_knowledge_base(agent, "benchmark")
+    await_active(agent, base)
+    return agent, base
 
 
 def indexed(agent: Any, ids: Mapping[str, str], poll_seconds: float) -> Counter[str]:
