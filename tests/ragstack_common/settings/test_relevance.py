@@ -46,7 +46,7 @@ def test_relevance_needs_all_its_signals() -> None:
     assert calibration.relevance({"vector": 0.9, "score": 0.9}) is None
 
 
-@pytest.mark.parametrize("embedding", ["hashed", "onnx:minilm-int8@837f6ce77343"])
+@pytest.mark.parametrize("embedding", ["hashed", "onnx:minilm-int8@df011ccadacd"])
 @pytest.mark.parametrize("search_type", ["HYBRID", "SEMANTIC"])
 def test_the_package_has_a_calibration_with_its_provenance(embedding: str, search_type: str) -> None:
     calibration = calibration_of(None, embedding, search_type)
