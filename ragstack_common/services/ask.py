@@ -18,6 +18,7 @@ from ragstack_common.core.reporting import redacted
 from ragstack_common.core.telemetry import NO_METRICS, MetricSink
 from ragstack_common.search.models import Note, SearchOutcome
 from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
+from ragstack_common.services.closest import closest_documents
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RequestOptions, RetrieveRequest, to_report
 from ragstack_common.settings.answers import AnswerSettings
@@ -141,10 +142,12 @@ class AskService:
             async for event in events:
                 seen_at = await self._seen(outcome, caller, seen_at)
                 yield event
-        answer = AskResponse(**dict(answering.answer()), **dict(search))
+        answer = answering.answer()
+        closest = [] if answer.answered else closest_documents(searched or request.question, outcome)
+        response = AskResponse(**dict(answer), **dict(search), closest=closest)
         await self._seen(outcome, caller, seen_at)
-        span.ended(answer)
-        yield answer
+        span.ended(response)
+        yield response
 
     async def _seen(self, outcome: SearchOutcome, caller: Caller, seen_at: float) -> float:
         """Check the caller's access if the last check is old; return when it was checked."""

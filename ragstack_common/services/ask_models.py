@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from ragstack_common.answers.answer import Answer, CitationEvent, Source, SupportEvent, TokenEvent
 from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, Role
+from ragstack_common.services.closest import ClosestDocument
 from ragstack_common.services.error_models import ErrorDetail
 from ragstack_common.services.search_models import RequestOptions, SearchReport
 from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS, MAX_TURNS
@@ -57,6 +58,12 @@ class AskRequest(RequestOptions):
 
 class AskResponse(SearchReport, Answer):
     """The answer, its sources, and how the search for them went."""
+
+    closest: list[ClosestDocument] = Field(
+        default_factory=list,
+        description="Without an answer: the documents that the search ranks first, at most three, each with its best"
+        " passage",
+    )
 
 
 class SourcesEvent(SearchReport):

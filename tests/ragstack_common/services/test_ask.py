@@ -315,6 +315,35 @@ def test_without_an_answer_a_note_says_what_may_be_wrong_with_the_question(asked
     assert [(note.kind, said in note.text) for note in answer.notes] == [(kind, True)]
 
 
+def test_without_an_answer_the_closest_documents_come_with_their_best_passage() -> None:
+    dated = LEAVE.model_copy(
+        update={"metadata": {PAGE_KEY: 3.0, "title": "Leave", "version": "2026", "current": True, "date": "2026-01-01"}}
+    )
+    second = dated.model_copy(update={"content": "Another passage of the same document."})
+    others = [TRAVEL.model_copy(update={"source": f"s3://documents/{name}.md"}) for name in "abc"]
+
+    answer = asyncio.run(
+        service(found(dated, second, *others, best_relevance=0.01), Model([])).ask(question(), OPERATOR)
+    )
+
+    assert (answer.answered, answer.sources) == (False, [])
+    assert [(each.source, each.title) for each in answer.closest] == [
+        (LEAVE.source, "Leave"),
+        ("s3://documents/a.md", "a.md"),
+        ("s3://documents/b.md", "b.md"),
+    ]
+    first, second_, _ = answer.closest
+    assert (first.content, first.version, first.date, first.page) == (LEAVE.content, "2026", "2026-01-01", 3)
+    assert first.picture is not None
+    assert (second_.version, second_.date, second_.picture) == (None, None, None)
+
+
+def test_an_answer_needs_no_closest_documents() -> None:
+    answer = asyncio.run(service(found(LEAVE), Model(["Sixteen weeks [1]."])).ask(question(), OPERATOR))
+
+    assert (answer.answered, answer.closest) == (True, [])
+
+
 async def test_verdicts_come_after_the_answer_and_are_part_of_it() -> None:
     model = Model(["1: supported [1]"])
 
