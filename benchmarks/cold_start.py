@@ -10,6 +10,7 @@ service from the environment. Other functions have imported their handlers.
 
 The requests are events of API Gateway: searches by words and vectors of 200 documents in a local Bedrock, without TLS,
 and a list of documents from an empty registry. Their function is deployed, so its start prepares the first request.
+On AWS, each connection also loads the certificates of the authorities that botocore trusts; this is the last table.
 
 Run: ``python benchmarks/cold_start.py [--starts 21]``. Reach: at most 1.6 times boto3 in processor time,
 which other load on the machine affects less than elapsed time, and a first search at most twice a warm one.
@@ -20,6 +21,7 @@ import json
 import os
 import resource
 import shutil
+import ssl
 import statistics
 import subprocess
 import sys
@@ -32,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import botocore
 from local_server import Corpus
 from parts.measuring import CREDENTIALS, fixed_time_service, local_bedrock, table
 from rich.console import Console
@@ -127,9 +130,12 @@ def main() -> None:
             for key, run in runs.items():
                 samples[key].append(started(*run))
         requests = measured_requests(kinds["bytecode"], starts)
+        files = (Path(botocore.__file__).with_name("cacert.pem"), kinds["bytecode"] / "botocore" / "cacert.pem")
+        certificates = certificate_report(dict(zip(("botocore", "layer of functions"), files, strict=True)))
     console = Console(width=120)
     console.print(report(samples, starts))
     console.print(request_report(requests, starts))
+    console.print(certificates)
 
 
 def unpacked(folder: Path) -> Path:
@@ -262,6 +268,21 @@ def request_report(samples: dict[str, list[list[Times]]], starts: int) -> Table:
         rows,
         "Reach: a first search at most twice the processor time of a warm one",
     )
+
+
+def certificate_report(files: dict[str, Path]) -> Table:
+    """Measure what each connection of a client does first: botocore has urllib3 load the file again for each."""
+    rows = []
+    for name, file in files.items():
+        times = []
+        for _ in range(MIN_STARTS):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            start = time.process_time()
+            context.load_verify_locations(file)
+            times.append((time.process_time() - start) * 1000)
+        rows.append((name, str(len(context.get_ca_certs())), f"{statistics.median(times):.1f}"))
+    title = f"Certificates loaded for each connection, median of {MIN_STARTS}"
+    return table(title, ("file of", "authorities", "processor ms"), rows, ssl.OPENSSL_VERSION)
 
 
 def report(samples: dict[tuple[str, str], list[Times]], starts: int) -> Table:

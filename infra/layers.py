@@ -25,7 +25,7 @@ from typing import Final
 
 from infra.bytecode import compile_folder, compiled_copy, compiles
 from infra.environments import pip_settings, uv_settings
-from infra.sdk_data import reduce_data
+from infra.sdk_data import reduce_certificates, reduce_data
 from infra.target import Target
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -79,7 +79,7 @@ NOT_DEPLOYED: Final = (
 MAX_UNZIPPED_MB: Final = 250
 """Source: Lambda quotas, deployment package size, unzipped, all layers together."""
 
-RECIPE: Final = "4"
+RECIPE: Final = "5"
 """Goes up when the way of building changes, so that layers are built again."""
 
 
@@ -239,8 +239,9 @@ def _strip(packages: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)  # it may be inside another one
     for stub in packages.rglob("*.pyi"):
         stub.unlink()
-    for data in packages.glob("botocore/data"):
-        reduce_data(data, AWS_SERVICES)
+    for botocore in packages.glob("botocore"):
+        reduce_data(botocore / "data", AWS_SERVICES)
+        reduce_certificates(botocore / "cacert.pem")
 
 
 def _zip(packages: Path, destination: Path) -> None:

@@ -1,15 +1,31 @@
 """The data files of botocore, reduced to what the functions read.
 
 botocore parses the addresses of every AWS service whenever a process makes its first client, and a service's whole
-description, with its documentation, for each client: 18 and 4 to 8 milliseconds of a cold start.
+description, with its documentation, for each client: 18 and 4 to 8 milliseconds of a cold start. For each connection,
+it loads the certificates of every public authority: 28 milliseconds (benchmarks/cold_start.py).
 """
 
 import gzip
 import json
 import shutil
+import ssl
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+AWS_AUTHORITIES: Final = frozenset(
+    {
+        "Amazon Root CA 1",
+        "Amazon Root CA 2",
+        "Amazon Root CA 3",
+        "Amazon Root CA 4",
+        "Starfield Services Root Certificate Authority - G2",
+    }
+)
+"""The common names of the authorities behind the certificates of AWS's services.
+
+Source: Amazon Trust Services, repository, recommendation for custom trust stores.
+"""
 
 
 def reduce_data(data: Path, services: Collection[str]) -> None:
@@ -37,6 +53,19 @@ def reduce_data(data: Path, services: Collection[str]) -> None:
     _write(data / "endpoints.json", endpoints)
 
 
+def reduce_certificates(file: Path) -> None:
+    """Keep the authorities of AWS's services in a file of certificates, botocore's ``cacert.pem``."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(file)
+    described = zip(context.get_ca_certs(), context.get_ca_certs(binary_form=True), strict=True)
+    kept = [ssl.DER_cert_to_PEM_cert(certificate) for names, certificate in described if _is_of_aws(names)]
+    _replace(file, "".join(kept))
+
+
+def _is_of_aws(names: Any) -> bool:
+    return any(("commonName", name) in part for part in names["subject"] for name in AWS_AUTHORITIES)
+
+
 def _undocumented(part: Any) -> Any:
     """Leave out the texts called "documentation"; a member of a shape can have that name, too."""
     if isinstance(part, dict):
@@ -49,6 +78,10 @@ def _undocumented(part: Any) -> Any:
 
 
 def _write(file: Path, content: Any) -> None:
+    _replace(file, json.dumps(content, separators=(",", ":"), ensure_ascii=False))
+
+
+def _replace(file: Path, text: str) -> None:
     # A new file: the installed one may be a link to the installer's cache, and to all environments.
     file.unlink(missing_ok=True)
-    file.write_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False), encoding="utf-8")
+    file.write_text(text, encoding="utf-8")

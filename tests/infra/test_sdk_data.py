@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from botocore.loaders import Loader
 
 from infra.layers import AWS_SERVICES
-from infra.sdk_data import reduce_data
+from infra.sdk_data import AWS_AUTHORITIES, reduce_certificates, reduce_data
 
 
 def write(file: Path, content: Any) -> None:
@@ -65,6 +66,26 @@ def test_a_member_called_documentation_is_no_documentation(tmp_path: Path) -> No
         "metadata": {"endpointPrefix": "wiki"},
         "shapes": {"Page": {"type": "structure", "members": {"documentation": {"shape": "Text"}}}},
     }
+
+
+def authorities(file: Path) -> list[bytes]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(file)
+    return context.get_ca_certs(binary_form=True)
+
+
+def test_functions_trust_the_authorities_of_aws_alone(tmp_path: Path) -> None:
+    """The installed botocore has a certificate of each of them, and the cache of the installer keeps all others."""
+    complete, file = Path(botocore.__file__).parent / "cacert.pem", tmp_path / "cacert.pem"
+    shutil.copyfile(complete, tmp_path / "cache.pem")
+    file.hardlink_to(tmp_path / "cache.pem")
+
+    reduce_certificates(file)
+
+    left = authorities(file)
+    assert len(left) == len(AWS_AUTHORITIES)
+    assert {*left} < {*authorities(complete)}
+    assert (tmp_path / "cache.pem").read_bytes() == complete.read_bytes()
 
 
 @pytest.fixture(scope="module")
