@@ -2,7 +2,7 @@
 
 A count changes in the transaction that changes the document, so that the two always agree. Reconciliation counts the
 documents again and repairs counts that differ. A document with an access label is counted twice: among all documents,
-and among those of its label, so that callers see the counts of what they may see. Final statuses are counted in the
+and among those of its label, so that callers see the counts of what they may see. Statuses are counted in the
 same way.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.filters import Scalar
 from ragstack_common.registry.reads import query_items
-from ragstack_common.registry.records import FINAL, Attributes, DocumentRecord, Status
+from ragstack_common.registry.records import Attributes, DocumentRecord, Status
 from ragstack_common.registry.table import (
     CATALOGUE,
     DOCUMENT,
@@ -50,8 +50,8 @@ ALL_DOCUMENTS: Final = ("", "null")
 
 COUNT: Final = "documents"
 
-COUNTED_STATUSES: Final = FINAL - {Status.DELETED}
-"""DynamoDB removes the items of deleted documents by itself. Others are few at any time, and change often."""
+COUNTED_STATUSES: Final = frozenset(Status) - {Status.DELETED}
+"""DynamoDB removes the items of deleted documents by itself."""
 
 MAX_COUNTED: Final = 200_000
 """Maximum number of values that are counted again in memory."""
@@ -99,7 +99,8 @@ def count_changes(pairs: Iterable[tuple[DocumentRecord, DocumentRecord]]) -> dic
     """Sum up by how much each count changes when records are replaced; unchanged counts are left out."""
     changes: Counter[Place] = Counter()
     for before, after in pairs:
-        changes.subtract(_places(before))
+        if before.revision:
+            changes.subtract(_places(before))
         changes.update(_places(after))
     return {place: change for place, change in changes.items() if change}
 
@@ -226,7 +227,7 @@ class Catalogue:
         return next((facet.documents for facet in self._facets(_DIVIDER) if not facet.key), 0)
 
     def statuses(self) -> dict[Status, int]:
-        """Count the documents of each final status, except deleted ones."""
+        """Count the documents of each status, except deleted ones."""
         counts = {Status(name): count for name, count in self._stream(STATUSES)}
         return {status: count for status, count in counts.items() if count > 0}
 

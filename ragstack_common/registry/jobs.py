@@ -181,6 +181,12 @@ class JobStore:
         jobs = [job for item in items[:limit] if (job := self._job(item))]
         return JobPage(jobs, items[limit - 1][SORT_KEY]["S"] if len(items) > limit else None)
 
+    def last(self, kind: JobKind) -> Job | None:
+        """Read the newest job of a kind; None if there is none among the newest jobs."""
+        options: dict[str, Any] = {"ScanIndexForward": False, "PaginationConfig": {"PageSize": 4, "MaxItems": MAX_PAGE}}
+        items = query_items(self._client, self._table, f"{PARTITION_KEY} = :job", {":job": JOB}, **options)
+        return next((job for item in items if (job := self._job(item)) and job.kind == kind), None)
+
     def write(self, before: Job, after: Job) -> bool:
         """Replace a job, unless another worker changed it or a newer job has taken its lock.
 

@@ -6,7 +6,7 @@
     DOCUMENT#<id>                DOCUMENT                  one document
     CATALOGUE                    <attribute><1F><value as JSON>  number of searchable documents with that value
     CATALOGUE#<label>            <attribute><1F><value as JSON>  the same, of one access label
-    CATALOGUE##status            <status>                  number of documents with that final status
+    CATALOGUE##status            <status>                  number of documents with that status
     CATALOGUE##hour              <seconds since 1970>      number of documents indexed, and failed, in that hour
     JOB                          <id of the job>           a reconciliation or a synchronisation, and its report
     JOB#LOCK                     <kind of job>             the job of that kind that is running

@@ -15,9 +15,8 @@ from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.core.times import Time, iso
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.hours import HOUR_SECONDS, Hour, read_hours
-from ragstack_common.registry.jobs import MAX_PAGE, RECONCILE, JobStore
-from ragstack_common.registry.records import WORKED_ON, Status
-from ragstack_common.registry.table import BY_STATUS, STATUS, to_item
+from ragstack_common.registry.jobs import RECONCILE, JobStore
+from ragstack_common.registry.records import Status
 from ragstack_common.services.jobs import JobAnswer, to_answer
 from ragstack_common.services.word_search import WordSearch, WordSearchSource
 
@@ -27,12 +26,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 HOURS: Final = 24
-
-UNFINISHED: Final = (Status.WAITING, *WORKED_ON)
-"""Statuses that are counted one by one."""
-
-MAX_CALLS: Final = 2
-"""Limit of calls that count the documents of a status. One reads 1 MB, about 2,000 documents, for 128 read units."""
 
 DEAD_LETTERS: Final = "dead letters"
 
@@ -94,8 +87,7 @@ class StatusReport(BaseModel, defer_build=True):
 class DeploymentStatus:
     """Looks at a deployment.
 
-    A report takes about a dozen calls and a few read units, however many documents are indexed. Documents that are
-    worked on are counted one by one, at 128 read units for 2,000.
+    A report takes about a dozen calls and a few read units, however many documents there are.
 
     The *prefix* of the stacks' names is None if it is unknown; queue URLs are by name.
     """
@@ -118,7 +110,7 @@ class DeploymentStatus:
         """
         notes: list[str] = []
         with reaching_the_registry():
-            documents, throughput = self._documents(notes), self._throughput()
+            documents, throughput = self._documents(), self._throughput()
             job = self._last_reconciliation()
         with failing_as(ServiceUnavailableError, "The queues could not be read"):
             queues = [read_depth(self.sqs, name, url) for name, url in self.queue_urls.items()]
@@ -134,33 +126,9 @@ class DeploymentStatus:
             notes=notes,
         )
 
-    def _documents(self, notes: list[str]) -> dict[str, int]:
-        """Count the documents of each status; final ones are counted when they change."""
+    def _documents(self) -> dict[str, int]:
         counts = Catalogue(self.dynamodb, self.table).statuses()
-        for status in UNFINISHED:
-            count, is_complete = self._of_status(status)
-            if not is_complete:
-                notes.append(f"At least {count:,} documents are {status}: only so many were looked at")
-            if count:
-                counts[status] = count
         return {str(status): counts[status] for status in Status if status in counts}
-
-    def _of_status(self, status: Status) -> tuple[int, bool]:
-        """Return the number of documents of a status, and whether all were counted."""
-        count = 0
-        pages = self.dynamodb.get_paginator("query").paginate(
-            TableName=self.table,
-            IndexName=BY_STATUS,
-            KeyConditionExpression="#status = :status",
-            Select="COUNT",
-            ExpressionAttributeNames={"#status": STATUS},
-            ExpressionAttributeValues=to_item({":status": str(status)}),
-        )
-        for number, page in enumerate(pages, 1):
-            count += page["Count"]
-            if number == MAX_CALLS and "LastEvaluatedKey" in page:
-                return count, False
-        return count, True
 
     def _throughput(self) -> list[HourlyThroughput]:
         first = (int(self.clock()) // HOUR_SECONDS - HOURS + 1) * HOUR_SECONDS
@@ -169,8 +137,8 @@ class DeploymentStatus:
         return [HourlyThroughput(hour=iso(start), **found.get(start, Hour())._asdict()) for start in starts]
 
     def _last_reconciliation(self) -> JobAnswer | None:
-        jobs = JobStore(self.table, self.dynamodb).page(MAX_PAGE).jobs
-        return next((to_answer(job) for job in jobs if job.kind == RECONCILE), None)
+        job = JobStore(self.table, self.dynamodb).last(RECONCILE)
+        return None if job is None else to_answer(job)
 
     def _alarms(self, notes: list[str]) -> list[AlarmState] | None:
         found: Sequence[Mapping[str, Any]] = ()

@@ -1,6 +1,7 @@
 """The state of a deployment, on moto's DynamoDB, SQS and CloudWatch."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,8 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from ragstack_common.registry.jobs import JobStore
-from ragstack_common.registry.records import DocumentRecord, Observation, Status, record_to_item
-from ragstack_common.services import status
+from ragstack_common.registry.records import Observation, Status
 from ragstack_common.services.status import WITHOUT_ALARMS, WITHOUT_CLOUDWATCH
 from tests.ragstack_common.services.conftest import Aws, Call
 from tests.support.registry_table import TABLE
@@ -77,40 +77,41 @@ def test_documents_are_counted_by_status_and_hour(aws: Aws, report: Report) -> N
     assert found["throughput"][23]["hour"] == f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H}:00:00.000Z"
 
 
-def test_a_report_costs_the_same_for_many_documents(aws: Aws, report: Report) -> None:
-    """Each visible console asks again and again: the index by status is read for documents that are worked on alone."""
-    calls: list[str] = []
-    aws.dynamodb.meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
-    aws.record("0.md", Status.INDEXED, Observation(etag='"e"'), finished_at=datetime.now(UTC).timestamp())
+@pytest.mark.parametrize("status", [Status.INDEXED, Status.WAITING, Status.DELETING])
+def test_a_report_reads_no_index_whatever_the_documents_are_doing(aws: Aws, report: Report, status: Status) -> None:
+    """Each visible console asks again and again."""
+    calls: list[tuple[str, bool]] = []
+
+    def note(model: Any, params: Any, **_: Any) -> None:
+        calls.append((model.name, b"IndexName" in params["body"]))
+
+    aws.dynamodb.meta.events.register("before-call.dynamodb", note)
+    aws.record("0.md", status, Observation(etag='"e"'))
     calls.clear()
     report()
     few = [*calls]
     for number in range(1, 60):
         large = Observation(etag=f'"{number}"', attributes={"text": "x" * 20_000})
-        aws.record(f"{number}.md", Status.INDEXED, large, finished_at=datetime.now(UTC).timestamp())
+        aws.record(f"{number}.md", status, large)
     calls.clear()
 
     found = report()
 
-    assert found["documents"] == {"INDEXED": 60}
-    assert sum(hour["indexed"] for hour in found["throughput"]) == 60
+    assert found["documents"] == {status: 60}
     assert calls == few
+    assert not any(reads_index for _, reads_index in calls)
 
 
-def test_only_a_part_of_very_many_documents_in_progress_is_counted(
-    aws: Aws, report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(status, "MAX_CALLS", 1)
-    for number in range(60):
-        observed = Observation(etag=f'"{number}"', attributes={"text": "x" * 20_000})
-        record = DocumentRecord(f"s3://b/{number}", 1, Status.WAITING, observed=observed)
-        aws.dynamodb.put_item(TableName=TABLE, Item=record_to_item(record, "w"))
+def test_a_report_reads_few_jobs(aws: Aws, report: Report) -> None:
+    jobs = JobStore(TABLE, aws.dynamodb)
+    for _ in range(40):
+        job = jobs.create("reconcile", "schedule")
+        jobs.write(job, replace(job, status="COMPLETE", report={"text": "x" * 20_000}))
+    read: list[int] = []
+    aws.dynamodb.meta.events.register("after-call.dynamodb.Query", lambda parsed, **_: read.append(parsed["Count"]))
 
-    found = report()
-
-    number = found["documents"]["WAITING"]
-    assert 0 < number < 60
-    assert f"At least {number} documents are WAITING: only so many were looked at" in found["notes"]
+    assert report()["last_reconciliation"]["id"] == job.id
+    assert sum(read) < 10
 
 
 def test_messages_are_counted_by_queue(aws: Aws, report: Report) -> None:
