@@ -89,7 +89,7 @@ class Collection:
             vector = unit(own_share * vector + (1 - own_share) * middle)
         addends = (1 - cosine_share) * bm25 / (bm25.max(initial=0.0) or 1.0)
         found = held.candidates(vector, DEPTH, None, Weighted(cosine_share, with_words, addends, bm25))
-        return [*map(int, found.chunks[found.best(self.view.read_vectors, DEPTH)[0]])]
+        return [*map(int, found.chunks(found.best(self.view.read_vectors, DEPTH)[0]))]
 
     def by_text(self, text: str, number: int) -> list[int]:
         """Search with more words behind the question."""

@@ -152,12 +152,12 @@ class Found:
     def started(self, read: "Read", first: Ranking) -> "Started | Ranking":
         """Return what leads from the first page to the next ones."""
         narrowed = replace(self, candidates=self.candidates.narrowed())
-        return Started(first, narrowed) if len(narrowed.candidates.chunks) <= MAX_KEPT else self.ranking(read)
+        return Started(first, narrowed) if len(narrowed.candidates.rows) <= MAX_KEPT else self.ranking(read)
 
     def ranking(self, read: "Read", number: int = CANDIDATES) -> Ranking:
         """Return the best, best first; ties are in the order of insertion."""
         places, cosines, vectors = self.candidates.best_with_vectors(read, number)
-        chunks = self.candidates.chunks[places]
+        chunks = self.candidates.chunks(places)
         if self.half is None:
             return Ranking(chunks, _clipped(cosines), _clipped(cosines))
         scores = self.candidates.scores(cosines, places)

@@ -105,7 +105,7 @@ def _nearest(view: View, index: Index, query: Vectors, rows: Ids | None, limit: 
         # A knowledge base's vectors are shorter if its embedding has fewer dimensions: the rest of them is zero.
         candidates = held.candidates(unit(query)[:dimension], limit, rows)
         places, cosines = candidates.best(view.read_vectors, limit)
-        return candidates.chunks[places], np.clip(1.0 - cosines.astype(np.float64), 0.0, 2.0)
+        return candidates.chunks(places), np.clip(1.0 - cosines.astype(np.float64), 0.0, 2.0)
     rows = held.living() if rows is None else rows
     if index.metric != COSINE and dimension == index.dimension:
         rows = held.nearest(query, limit, rows)

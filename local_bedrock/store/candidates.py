@@ -1,5 +1,6 @@
 """The rows that could be among the best of a search, found from eight bits, and then ranked by their full vectors."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -7,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from local_bedrock.store.codes import Bounds, Vectors
+from local_bedrock.store.codes import Bounds, QueryCodes, Vectors
 from local_bedrock.store.products import Scores
 
 Ids = npt.NDArray[np.int64]
@@ -68,30 +69,52 @@ class Weighted:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """What is known of rows without their vectors: the chunks, and the ``errors`` and ``norms`` of their codes."""
+
+    chunks: Ids
+    errors: Vectors
+    norms: Vectors
+
+    def chosen(self, rows: Ids) -> "Columns":
+        """Return some of the rows."""
+        return Columns(self.chunks[rows], self.errors[rows], self.norms[rows])
+
+
+@dataclass(frozen=True)
 class Candidates:
-    """Every chunk that could be among the best of a search; arrays of one length.
+    """Every row that could be among the best of a search.
 
     Attributes:
         query: Of shape ``(dimension,)``.
+        coded: The same in eight bits.
+        widest: How far a product from eight bits can be from that of the full vector; infinite if it is unknown.
         share: As in :class:`Weighted`; None if the products are the scores.
-        limit: The number of best chunks.
-        cosines: Their products with the query, from eight bits.
-        bounds: How far these can be from the products of the full vectors.
+        limit: The number of best rows.
+        columns: Of these rows and of others.
+        rows: The places of the candidates there, ascending. The next arrays have the same length.
+        cosines: Their products with the query.
         addends: As in :class:`Weighted`; without words, all are 0.
         bm25: As in :class:`Weighted`.
     """
 
     query: Vectors
+    coded: QueryCodes
+    widest: float
     share: float | None
     limit: int
-    chunks: Ids
+    columns: Columns
+    rows: Ids
     cosines: Bounds
-    bounds: Bounds
     addends: Bounds
     bm25: Bounds
 
     def __len__(self) -> int:
-        return min(self.limit, len(self.chunks))
+        return min(self.limit, len(self.rows))
+
+    def chunks(self, places: Ids) -> Ids:
+        """Return the chunks at some places."""
+        return self.columns.chunks[self.rows[places]]
 
     def scores(self, cosines: Scores, places: Ids) -> Bounds:
         """Return the scores of those at some places, from their products."""
@@ -99,17 +122,26 @@ class Candidates:
 
     def possible(self, number: int) -> Ids:
         """Return the places of those that could be among the best of this number."""
-        if number >= len(self.chunks):
-            return np.arange(len(self.chunks))
-        lowest = score(self.share, self.cosines - self.bounds, self.addends)
-        highest = score(self.share, self.cosines + self.bounds, self.addends)
-        return np.flatnonzero(highest >= np.partition(lowest, -number)[-number] - SLACK)
+        if number >= len(self.rows) or math.isinf(self.widest):
+            return np.arange(len(self.rows))
+        scores = score(self.share, self.cosines, self.addends)
+        places = np.flatnonzero(scores >= np.partition(scores, -number)[-number] - 2 * self.widest - SLACK)
+        # Their own bounds exclude more, but reading those of every row takes longer.
+        rows, cosines, addends = self.rows[places], self.cosines[places], self.addends[places]
+        bounds = self.coded.bounds(self.columns.errors[rows], self.columns.norms[rows])
+        lowest = score(self.share, cosines - bounds, addends)
+        highest = score(self.share, cosines + bounds, addends)
+        found: Ids = places[highest >= np.partition(lowest, -number)[-number] - SLACK]
+        return found
 
     def narrowed(self) -> "Candidates":
-        """Return those that could be among the best by their own bounds, not by the widest."""
+        """Return those that could be among the best by their own bounds, without what is known of other rows."""
         places = self.possible(self.limit)
-        numbers = (column[places] for column in (self.cosines, self.bounds, self.addends, self.bm25))
-        return Candidates(self.query, self.share, self.limit, self.chunks[places], *numbers)
+        numbers = (column[places] for column in (self.cosines, self.addends, self.bm25))
+        columns = self.columns.chosen(self.rows[places])
+        return Candidates(
+            self.query, self.coded, self.widest, self.share, self.limit, columns, np.arange(len(places)), *numbers
+        )
 
     def best(self, read: Read, number: int) -> tuple[Ids, Scores]:
         """Return the places of the best and their cosines, best first, ties by the id of the chunk.
@@ -124,30 +156,31 @@ class Candidates:
         places = self.possible(min(number, self.limit))
         if not len(places):
             return places, np.empty(0, dtype=np.float32), np.empty((0, len(self.query)), dtype=np.float32)
-        there, vectors = read(self.chunks[places])
+        there, vectors = read(self.chunks(places))
         places = places[there]
         # Row by row, so that equal vectors get equal scores.
         cosines: Scores = np.einsum("ij,j->i", vectors, self.query)
         scores = self.scores(cosines, places)
-        order = np.lexsort((self.chunks[places], -scores))[: min(number, self.limit)]
+        order = np.lexsort((self.chunks(places), -scores))[: min(number, self.limit)]
         return places[order], cosines[order], vectors[order]
 
 
-def select(approximate: Scores, order: Weighted | None, limit: int, widest: float) -> Ids:
+def select(approximate: Scores, step: float, order: Weighted | None, limit: int, widest: float) -> Ids:
     """Return the places of rows among which the best are, ascending, and not many more.
 
     Args:
-        approximate: The products, minus infinity for rows that do not count.
+        approximate: The products in steps, minus infinity for rows that do not count.
+        step: As in :class:`QueryCodes`.
         order: Its rows are places here, of rows that count; None by the products.
         limit: The number of best rows.
         widest: How far a product can be from the exact one at most.
     """
     if limit >= len(approximate):
         return np.flatnonzero(approximate > -np.inf)
-    by_product = _floor(approximate, limit)  # at least so many are above it
+    by_product = step * _floor(approximate, limit)  # at least so many are above it
     if order is None:
-        return _above(approximate, by_product - 2 * widest - SLACK)
-    with_words = score(order.share, approximate[order.rows], order.addends)
+        return _above(approximate, (by_product - 2 * widest - SLACK) / step)
+    with_words = score(order.share, step * approximate[order.rows], order.addends)
     floor = order.share * min(max(by_product, 0.0), 1.0)
     if len(order.rows) >= limit:
         floor = max(floor, _floor(with_words, limit))
@@ -157,7 +190,7 @@ def select(approximate: Scores, order: Weighted | None, limit: int, widest: floa
     places = order.rows[with_words >= floor]
     if order.share < floor:
         return places
-    both = np.sort(np.concatenate([places, _above(approximate, floor / order.share)]))
+    both = np.sort(np.concatenate([places, _above(approximate, floor / order.share / step)]))
     once: Ids = both[np.append(True, both[1:] != both[:-1])]
     return once
 

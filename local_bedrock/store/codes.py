@@ -8,8 +8,10 @@ whole numbers, and differs from ``q . x`` by the parts that were rounded off, wh
 So a search that keeps every row within its bound loses none, whatever the vectors are.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -98,7 +100,7 @@ class QueryCodes:
 
     Attributes:
         values: Of shape ``(dimension,)``.
-        step: By which they are multiplied.
+        step: By which they are multiplied; not 0.
         norm: Length of the query.
         error: Length of what the rounding cut off.
     """
@@ -112,17 +114,27 @@ class QueryCodes:
     def of(cls, query: Vectors) -> "QueryCodes":
         """Round a query."""
         exact = query.astype(np.float64)
-        step = float(np.abs(exact).max(initial=0.0)) / LARGEST
-        values = np.rint(exact / step) if step > 0 else np.zeros_like(exact)
-        rounded = step * values
-        return cls(values.astype(np.int8), step, float(np.linalg.norm(exact)), float(np.linalg.norm(exact - rounded)))
+        step = float(np.abs(exact).max(initial=0.0)) / LARGEST or 1.0
+        values = np.rint(exact / step)
+        cut_off = exact - step * values
+        return cls(values.astype(np.int8), step, math.sqrt(exact @ exact), math.sqrt(cut_off @ cut_off))
 
-    def bounds(self, errors: Vectors, norms: Vectors) -> Bounds:
+    def bounds(self, errors: Vectors | Bounds, norms: Vectors | Bounds) -> Bounds:
         """Return how far the products of rows with these errors and norms can be from those in 32 bits."""
-        errors_, norms_ = errors.astype(np.float64), norms.astype(np.float64)
-        roundings = (len(self.values) + _MORE_ROUNDINGS) * _UNIT_ROUNDOFF * (self.norm + self.error)
-        found: Bounds = (self.norm * errors_ + self.error * norms_ + roundings * (errors_ + norms_)) * (1 + 1e-9)
+        of_error, of_norm = map(np.float64, self._factors)  # which keep the sums in 64 bits
+        found: Bounds = errors * of_error + norms * of_norm
         return found
+
+    def bound(self, error: float, norm: float) -> float:
+        """Return the same for one row."""
+        of_error, of_norm = self._factors
+        return error * of_error + norm * of_norm
+
+    @cached_property
+    def _factors(self) -> tuple[float, float]:
+        """The parts of an error and of a norm in a bound."""
+        roundings = (len(self.values) + _MORE_ROUNDINGS) * _UNIT_ROUNDOFF * (self.norm + self.error)
+        return (self.norm + roundings) * (1 + 1e-9), (self.error + roundings) * (1 + 1e-9)
 
 
 def _lengths(vectors: Vectors) -> Vectors:

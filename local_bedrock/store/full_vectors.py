@@ -75,7 +75,7 @@ class FullVectors:
         with self._lock:
             places = chunks % len(self._ids)
             is_there = self._ids[places] == chunks
-            found = self._vectors[places]
+            found = self._vectors.take(places, axis=0)
         if not is_there.all():
             self._read(connection, chunks, is_there, found)
         there = np.flatnonzero(is_there)

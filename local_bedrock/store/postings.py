@@ -193,21 +193,30 @@ class Postings:
         )
         return total / self._size if total else 1.0
 
-    def _counts(self, words: Words) -> npt.NDArray[np.float64]:
-        """Return the number of rows with each of these words."""
-        found = np.zeros(len(words))
-        for _, segment, alive in self._parts:
-            places = segment.places(words)
+    def _counts(self, places: Sequence[Sequence[slice]]) -> npt.NDArray[np.float64]:
+        """Return the number of rows with each of some words, from their places in each segment."""
+        found = np.zeros(len(places[0]))
+        for (_, segment, alive), of_segment in zip(self._parts, places, strict=True):
             if alive is None:
-                found += [place.stop - place.start for place in places]
+                found += [place.stop - place.start for place in of_segment]
             else:
-                found += [np.count_nonzero(alive[segment.rows[place]]) for place in places]
+                found += [np.count_nonzero(alive[segment.rows[place]]) for place in of_segment]
         return found
+
+    @cached_property
+    def _halves(self) -> npt.NDArray[np.float32]:
+        """The count of a word that gives half of the maximum score, by the length of the chunk."""
+        longest = max(int(segment.lengths.max(initial=0)) for segment in self.segments)
+        relative = np.arange(longest + 1, dtype=np.uint32) / self._mean_length
+        return (SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * relative)).astype(np.float32)
 
     @cached_property
     def languages(self) -> dict[str, int]:
         """The number of rows in each language."""
-        counts = self._counts(numbers([language_term(tag) for tag in TAGS]))
+        if not self.segments:
+            return {}
+        words = numbers([language_term(tag) for tag in TAGS])
+        counts = self._counts([segment.places(words) for segment in self.segments])
         return {tag: int(count) for tag, count in zip(TAGS, counts.tolist(), strict=True) if count}
 
     def bm25(self, weights: Mapping[str, float]) -> tuple[Rows, Scores]:
@@ -215,20 +224,18 @@ class Postings:
         if not weights or not self.segments:
             return np.empty(0, dtype=np.int64), np.empty(0)
         words = numbers([*weights])
-        found = self._counts(words)
+        places_in_segments = [segment.places(words) for segment in self.segments]
+        found = self._counts(places_in_segments)
         rarity = np.log1p((self._size - found + 0.5) / (found + 0.5))
         factors = ((SATURATION + 1) * rarity * [*weights.values()]).astype(np.float32)
         parts: list[tuple[Rows, Scores]] = [(np.empty(0, dtype=np.int64), np.empty(0))]
-        for first, segment, alive in self._parts:
-            places = segment.places(words)
+        for (first, segment, alive), places in zip(self._parts, places_in_segments, strict=True):
             # Converted once, and calculated in place.
             rows = np.concatenate([segment.rows[place] for place in places], dtype=np.intp)
             if not len(rows):
                 continue
             counts = np.concatenate([segment.counts[place] for place in places], dtype=np.float32)
-            # The count of a row that gives half of the maximum score.
-            relative = segment.lengths.take(rows) / self._mean_length
-            shares = (SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * relative)).astype(np.float32)
+            shares = self._halves.take(segment.lengths.take(rows))
             shares += counts
             np.divide(counts, shares, out=shares)
             shares *= np.repeat(factors, [place.stop - place.start for place in places])

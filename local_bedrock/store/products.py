@@ -52,13 +52,12 @@ class Block:
         units = np.eye(dimension, dtype=np.int8)
         return np.asarray(numkong.dots_packed(units, self.packed)).T.astype(np.int8)
 
-    def multiply(self, queries: Small, steps: Vectors, scores: Scores) -> None:
-        """Write the product of each query with each row into ``scores``, of shape ``(queries, rows)``."""
+    def multiply(self, queries: Small, scores: Scores) -> None:
+        """Write the products of each query, in its steps, into ``scores``, of shape ``(queries, rows)``."""
         products = numkong.empty((len(queries), len(self)), dtype="int32")
         numkong.dots_packed(queries, self.packed, out=products)
-        # Few calls of numpy, because each waits for the interpreter's lock.
+        # One call of numpy, because each waits for the interpreter's lock.
         np.multiply(np.asarray(products), self.scales, out=scores, dtype=np.float32, casting="unsafe")
-        np.multiply(scores, steps[:, None], out=scores)
 
 
 @dataclass(eq=False)
@@ -90,7 +89,7 @@ class Products:
         self._cores = ThreadPoolExecutor(os.cpu_count(), "products")
 
     def compute(self, blocks: tuple[Block, ...], query: QueryCodes) -> Scores:
-        """Return the product of every row of all blocks with a query.
+        """Return the product of every row of all blocks with a query, in steps of the query.
 
         Searches that share the tuple are computed together.
         """
@@ -136,14 +135,13 @@ class Products:
         blocks = taken[0].blocks
         ends = np.cumsum([len(block) for block in blocks]).tolist()
         queries = np.stack([waiting.query.values for waiting in taken])
-        steps = np.array([waiting.query.step for waiting in taken], dtype=np.float32)
         scores = np.empty((len(taken), ends[-1]), dtype=np.float32)
         # Every core takes the next block, so that none waits for one that does other work too.
         left = iter(list(zip(blocks, ends, strict=True)))
 
         def multiply() -> None:
             for block, end in left:
-                block.multiply(queries, steps, scores[:, end - len(block) : end])
+                block.multiply(queries, scores[:, end - len(block) : end])
 
         others = (os.cpu_count() or 1) - 1 if len(blocks) >= MIN_BLOCKS_PER_CORE else 0
         helpers = [self._cores.submit(multiply) for _ in range(others)]

@@ -4,6 +4,7 @@ SQLite keeps the full vectors. Searches find candidates here, with a bound of th
 vectors, so that the results are those of comparing with every vector.
 """
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,13 +15,16 @@ import numpy as np
 import numpy.typing as npt
 from cachetools import LRUCache
 
-from local_bedrock.store.candidates import Candidates, Ids, Weighted, select
-from local_bedrock.store.codes import Bounds, Codes, QueryCodes, Small, Vectors
+from local_bedrock.store.candidates import Candidates, Columns, Ids, Weighted, select
+from local_bedrock.store.codes import Codes, QueryCodes, Small, Vectors
 from local_bedrock.store.full_vectors import Form, FullVectors, unit
 from local_bedrock.store.postings import Postings, Segment, build_segments, filter_segments, grown
 from local_bedrock.store.products import Block, Products, Scores
 
-BLOCK_ROWS: Final = 2**15
+BLOCK_ROWS: Final = 2**14
+"""Rows that one core multiplies at once. More leave cores without work at the end, and exceed a core's cache when the
+products of several queries are scaled; fewer wait for the interpreter's lock more often."""
+
 DEAD_SHARE: Final = 0.5
 """Share of deleted rows above which the rows are packed again."""
 
@@ -188,22 +192,20 @@ class VectorSnapshot:
             rows: Those to search, ascending and not deleted; None for all.
             order: By the products unless given.
         """
-        share = None if order is None else order.share
-        if not (self.count if rows is None else len(rows)):
-            nothing = np.empty(0)
-            return Candidates(query, share, limit, np.empty(0, dtype=np.int64), *[nothing] * 4)
-        if rows is not None and len(rows) * ROWS_IN_READ <= self.rows_used:
-            unknown, infinite = np.zeros(len(rows)), np.full(len(rows), np.inf)
-            of_words = np.zeros((2, len(rows))) if order is None else order.of(rows)
-            return Candidates(query, share, limit, self.chunks[rows], unknown, infinite, *of_words)
-        coded = QueryCodes.of(query)
+        share, coded = None if order is None else order.share, QueryCodes.of(query)
+        columns = Columns(self.chunks, self._columns.errors, self._columns.norms)
+        if not self.count or (rows is not None and len(rows) * ROWS_IN_READ <= self.rows_used):
+            chosen = np.empty(0, dtype=np.int64) if rows is None else rows
+            of_words = np.zeros((2, len(chosen))) if order is None else order.of(chosen)
+            return Candidates(query, coded, math.inf, share, limit, columns, chosen, np.zeros(len(chosen)), *of_words)
         approximate = self._products(coded, rows)
         places = order if rows is None or order is None else order.among(rows)
-        found = select(approximate, places, limit, self._widest(coded))
+        widest = coded.bound(*self._longest)
+        found = select(approximate, coded.step, places, limit, widest)
         of_words = np.zeros((2, len(found))) if places is None else places.of(found)
         chosen = found if rows is None else rows[found]
-        cosines, bounds = approximate[found].astype(np.float64), self._bounds(coded, chosen)
-        return Candidates(query, share, limit, self.chunks[chosen], cosines, bounds, *of_words)
+        cosines = approximate[found] * np.float64(coded.step)
+        return Candidates(query, coded, widest, share, limit, columns, chosen, cosines, *of_words)
 
     def nearest(self, query: Vectors, limit: int, rows: Ids) -> Ids:
         """Return rows among which the nearest by Euclidean distance are, ascending, and not many more.
@@ -215,9 +217,9 @@ class VectorSnapshot:
             return rows
         errors, norms = (part[rows].astype(np.float64) for part in (self._columns.errors, self._columns.norms))
         halves = norms**2 / 2
-        bounds = self._bounds(coded, rows) + errors * (norms + errors)
+        bounds = coded.bounds(errors, norms) + errors * (norms + errors)
         bounds += 1e-9 * (halves + coded.norm**2) + 2.0**-22 * halves  # the roundings of distances and norms
-        keys = self._products(coded, rows) - halves
+        keys = self._products(coded, rows) * np.float64(coded.step) - halves
         kept: Ids = rows[keys + bounds >= np.partition(keys - bounds, -limit)[-limit]]
         return kept
 
@@ -275,18 +277,12 @@ class VectorSnapshot:
         return replace(other, segments=filter_segments(self.segments, self.alive))
 
     def _products(self, query: QueryCodes, rows: Ids | None) -> Scores:
+        """Return the products in steps of the query."""
         found = _PRODUCTS.compute(self._packed, query)
         if rows is not None:
             return found[rows]
         found[self._dead] = -np.inf
         return found
-
-    def _bounds(self, query: QueryCodes, rows: Ids) -> Bounds:
-        return query.bounds(self._columns.errors[rows], self._columns.norms[rows])
-
-    def _widest(self, query: QueryCodes) -> float:
-        error, norm = (np.array([longest], dtype=np.float32) for longest in self._longest)
-        return float(query.bounds(error, norm)[0])
 
 
 class VectorIndex:

@@ -54,7 +54,7 @@ class Held:
     ) -> list[tuple[int, float]]:
         found = self.snapshot.candidates(query, limit, rows, order)
         places, cosines = found.best(self.read, limit)
-        return list(zip(found.chunks[places].tolist(), cosines.tolist(), strict=True))
+        return list(zip(found.chunks(places).tolist(), cosines.tolist(), strict=True))
 
 
 def halves(drawn: npt.NDArray[np.floating]) -> Vectors:
@@ -195,9 +195,10 @@ def test_no_product_is_further_from_the_exact_one_than_its_bound(everything: Vec
     )
     codes, coded = Codes.of(everything), QueryCodes.of(query)
 
-    products_ = Products().compute((Block.of(codes.values, codes.scales),), coded)
+    in_steps = Products().compute((Block.of(codes.values, codes.scales),), coded)
 
     exact = everything.astype(np.float64) @ query.astype(np.float64)
+    products_ = in_steps * np.float64(coded.step)
     bounds = coded.bounds(codes.errors, codes.norms)
     assert (np.abs(products_ - exact) <= bounds).all()
     assert (np.abs(products_ - np.einsum("ij,j->i", everything, query)) <= bounds).all()
@@ -242,7 +243,7 @@ def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     assert held.snapshot.rows_used == 2
     found = before.candidates(held.everything[40], 1)
     places, _ = found.best(lambda chunks: before.full.read(held.connection, chunks), 1)
-    assert found.chunks[places].tolist() == [40]
+    assert found.chunks(places).tolist() == [40]
 
 
 def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
@@ -294,10 +295,10 @@ def test_what_is_kept_for_further_pages_has_the_same_best_and_less_of_the_others
 
     kept = found.narrowed()
 
-    assert 1000 <= len(kept.chunks) < 0.7 * len(found.chunks)
+    assert 1000 <= len(kept.rows) < 0.7 * len(found.rows)
     places, cosines = found.best(held.read, 1000)
     of_kept, cosines_of_kept = kept.best(held.read, 1000)
-    assert np.array_equal(found.chunks[places], kept.chunks[of_kept])
+    assert np.array_equal(found.chunks(places), kept.chunks(of_kept))
     assert np.array_equal(cosines, cosines_of_kept)
 
 
@@ -308,7 +309,7 @@ def test_chunks_that_were_deleted_meanwhile_are_left_out() -> None:
 
     places, _ = found.best(held.read, 5)
 
-    assert 7 not in found.chunks[places]
+    assert 7 not in found.chunks(places)
     assert len(places) == 5
 
 
@@ -336,7 +337,7 @@ def test_what_is_kept_of_a_search_does_not_grow_with_the_rows_that_have_its_word
 
     found = held.snapshot.candidates(held.everything[3], 10, None, Weighted(0.1, np.arange(20_000), addends, addends))
 
-    assert len(pickle.dumps(found)) < 40 * 2000
+    assert len(pickle.dumps(found.narrowed())) < 40 * 2000
 
 
 def test_what_is_kept_of_full_vectors_is_limited_and_right(monkeypatch: pytest.MonkeyPatch) -> None:
