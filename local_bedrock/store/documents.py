@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
-from uuid import UUID
 
 import apsw
 import numpy as np
@@ -18,12 +17,11 @@ from local_bedrock.store import originals
 from local_bedrock.store.codes import Codes
 from local_bedrock.store.database import Transaction, insert, select
 from local_bedrock.store.originals import Original
-from local_bedrock.store.postings import build_segments, counted
+from local_bedrock.store.postings import build_segments, counted_parts
 from local_bedrock.store.resources import DataSource
 from ragstack_common.filters.tree import kind_of
 from ragstack_common.settings.names import MANAGED_PAGE_KEY, RESERVED_PREFIX
 from ragstack_common.text.positions import PAGE_KEY
-from ragstack_common.text.words import detect_languages
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ def index_document(change: Transaction, document: Document, prepared: Prepared, 
     chunks, records = _add_chunks(change, document, prepared)
     holders = [document.id if chunk.record is None else -records[chunk.record] for chunk in prepared.chunks]
     texts = [indexed_text(chunk.header, chunk.text) for chunk in prepared.chunks]
-    counts = list(map(counted, texts, detect_languages(texts)))
+    counts = counted_parts(texts)
     stored = prepared.vectors.astype("<f2")
     codes = Codes.of(stored.astype(np.float32))
     rows = zip(chunks, [base] * len(chunks), holders, codes.written(), counts, strict=True)
@@ -313,4 +311,5 @@ def chunk_metadata(
 
 def _public_id(document: Document, ordinal: str, text: str) -> str:
     seed = f"{document.knowledge_base_id}\n{document.data_source_id}\n{document.name}\n{ordinal}\n{text}"
-    return str(UUID(bytes=sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16]))
+    found = sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{found[:8]}-{found[8:12]}-{found[12:16]}-{found[16:20]}-{found[20:32]}"

@@ -4,18 +4,18 @@ SQLite keeps the words of each chunk; this is the copy that is searched, in segm
 SQLite's own index, FTS5, took most of the 71 ms of a HYBRID search over 100,000 chunks; this one takes 0.4.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain, islice, pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ragstack_common.text.languages import TAGS
-from ragstack_common.text.words import LENGTH_SHARE, SATURATION, terms
+from ragstack_common.text.words import LENGTH_SHARE, SATURATION, terms, terms_of_parts
 
 MAX_ROWS: Final = 2**16
 """Rows of a segment, so that a position takes 16 bits. Fewer make a search slower, and more a commit."""
@@ -25,6 +25,9 @@ MAX_COUNT: Final = 255
 """More occurrences of a word in a chunk count as this many, which changes its part of BM25 by less than 1 %."""
 
 MAX_REMEMBERED: Final = 100_000
+
+PARTS_AT_ONCE: Final = 512
+"""Parts of a document whose terms are in memory at once."""
 
 Words = npt.NDArray[np.uint64]
 Scores = npt.NDArray[np.float64]
@@ -61,14 +64,31 @@ def counted(text: str, language: str | None = None) -> bytes:
     A language that is given is a term too.
     """
     more = [] if language is None else [language_term(language)]
-    occurrences = Counter([*terms(text, language), *more])
-    words = numbers([*occurrences])
-    counts = np.fromiter(occurrences.values(), dtype=np.int64, count=len(words))
-    order = np.argsort(words)
-    found: bytes = (
-        words[order].astype("<u8").tobytes() + np.minimum(counts, MAX_COUNT)[order].astype(np.uint8).tobytes()
-    )
+    return _stored([[*terms(text, language), *more]])[0]
+
+
+def counted_parts(texts: Sequence[str]) -> list[bytes]:
+    """Return the terms of each part of a document, with its language, as :func:`counted` does."""
+    found: list[bytes] = []
+    parts = terms_of_parts(texts)
+    while part := list(islice(parts, PARTS_AT_ONCE)):
+        found += _stored([[*of_text, language_term(language)] for language, of_text in part])
     return found
+
+
+def _stored(texts: Sequence[Sequence[str]]) -> list[bytes]:
+    """Count and sort the terms of several texts at once, because of each alone it takes five times as long."""
+    sizes = [len(text) for text in texts]
+    words = numbers([*chain.from_iterable(texts)])
+    of_text = np.repeat(np.arange(len(texts)), sizes)
+    order = np.lexsort((words, of_text))
+    words, of_text = words[order], of_text[order]
+    is_other = (words[1:] != words[:-1]) | (of_text[1:] != of_text[:-1])
+    firsts = np.flatnonzero(np.concatenate([[True] * bool(len(words)), is_other]))
+    counts = np.minimum(np.diff(firsts, append=len(words)), MAX_COUNT).astype(np.uint8).tobytes()
+    stored = words[firsts].astype("<u8").tobytes()
+    bounds = np.searchsorted(of_text[firsts], np.arange(len(texts) + 1)).tolist()
+    return [stored[WORD_BYTES * start : WORD_BYTES * end] + counts[start:end] for start, end in pairwise(bounds)]
 
 
 @dataclass(frozen=True)
@@ -148,10 +168,12 @@ def build_segments(chunks: Sequence[bytes]) -> list[Segment]:
 
 def grown(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
     """Join small segments at the end, so that each is at least twice as long as the next one or full."""
-    found = list(segments)
-    while len(found) > 1 and len(found[-2]) < 2 * len(found[-1]) and len(found[-2]) + len(found[-1]) <= MAX_ROWS:
-        found[-2:] = [Segment.joined(found[-2:])]
-    return tuple(found)
+    size, first = 0, len(segments)
+    while first and size + len(segments[first - 1]) <= MAX_ROWS and (not size or len(segments[first - 1]) < 2 * size):
+        first -= 1
+        size += len(segments[first])
+    # Once, because two at a time sorts the last ones again for each of the others.
+    return segments if first >= len(segments) - 1 else (*segments[:first], Segment.joined(segments[first:]))
 
 
 def filter_segments(segments: Sequence[Segment], kept: npt.NDArray[np.bool_]) -> tuple[Segment, ...]:

@@ -228,23 +228,24 @@ def detect(
         min_share: Votes that a language other than English needs, as a share of the words.
         voters: The languages of each stop word.
     """
-    scripts = _scripts(_UNSPACED_SCRIPTS, words)
-    if 2 * scripts.total() > len(words):
+    others = [word for word in words if word >= "\u0370"]
+    if others and 2 * (scripts := _scripts(_UNSPACED_SCRIPTS, others)).total() > len(words):
         # Japanese texts have Chinese characters too, but more than a tenth as many kana.
         return "ja" if scripts["ja"] * 10 > scripts["zh"] else max(scripts, key=lambda tag: scripts[tag])
-    votes = dict.fromkeys(STOP_WORDS, 0.0)
-    for word, count in Counter(filter(voters.__contains__, words)).items():
-        for tag in voters[word]:
-            votes[tag] += count / len(voters[word])
-    best: str = max(votes, key=votes.__getitem__)
-    share = min_share if best != ENGLISH or default != ENGLISH else 0.0
-    if votes[best] >= max(MIN_VOTES, share * len(words)):
-        return best
-    scripts = _scripts(_SPACED_SCRIPTS, words)
+    if stop_words := [word for word in words if word in voters]:
+        votes = dict.fromkeys(STOP_WORDS, 0.0)
+        for word, count in Counter(stop_words).items():
+            for tag in voters[word]:
+                votes[tag] += count / len(voters[word])
+        best: str = max(votes, key=votes.__getitem__)
+        share = min_share if best != ENGLISH or default != ENGLISH else 0.0
+        if votes[best] >= max(MIN_VOTES, share * len(words)):
+            return best
+    if not others:
+        return default
+    scripts = _scripts(_SPACED_SCRIPTS, others)
     return max(scripts, key=lambda tag: scripts[tag]) if 2 * scripts.total() > len(words) else default
 
 
 def _scripts(scripts: Sequence[tuple[str, str, str]], words: Sequence[str]) -> Counter[str]:
-    return Counter(
-        tag for word in words if word >= "\u0370" for first, last, tag in scripts if first <= word[0] <= last
-    )
+    return Counter(tag for word in words for first, last, tag in scripts if first <= word[0] <= last)

@@ -9,7 +9,7 @@ by Snowball: by the language of the text for Latin letters, and by the script fo
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from threading import Lock
 from typing import Final
@@ -136,10 +136,26 @@ def detect_languages(texts: Sequence[str]) -> list[str]:
 
     It is that of the document, unless the stop words of the part say clearly that it is in another one.
     """
+    return [language for language, _, _ in _parts(texts)]
+
+
+def terms_of_parts(texts: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the language of each part of a document, as :func:`detect_languages` returns it, and its terms."""
+    for language, prepared, found in _parts(texts):
+        yield language, _terms(found, prepared, language, is_query=False)
+
+
+def _parts(texts: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the language of each part of a document, its prepared text and its written words."""
     whole = detect_language(*texts)
-    if len(texts) == 1:
-        return [whole]
-    return [detect(words(text[:CHARACTERS_READ]), whole, OWN_SHARE) for text in texts]
+    for text in texts:
+        prepared = _prepared(text)
+        found = _written_words(prepared)
+        language = whole
+        if len(texts) > 1:
+            first = words(text[:CHARACTERS_READ]) if len(text) > CHARACTERS_READ else _canonical(found)
+            language = detect(first, whole, OWN_SHARE)
+        yield language, prepared, found
 
 
 def terms(text: str | Sequence[str], language: str | None = None) -> list[str]:

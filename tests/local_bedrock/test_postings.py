@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from local_bedrock.store import postings, vectors
 from local_bedrock.store.codes import Codes
-from local_bedrock.store.postings import Postings, build_segments, counted
+from local_bedrock.store.postings import Postings, Segment, build_segments, counted, counted_parts, grown
 from local_bedrock.store.vectors import VectorIndex
-from ragstack_common.text.words import LENGTH_SHARE, SATURATION, query_terms
+from ragstack_common.text.words import LENGTH_SHARE, SATURATION, detect_languages, query_terms
 from tests.support.soak import examples
 
 BASE = "KB12345678"
@@ -118,3 +118,28 @@ def test_word_matching_ignores_case_accents_endings_and_spaces(text: str, query:
     found = dense(index.snapshot(BASE).postings(), query_terms(query))
 
     assert found[0] == 0 < found[1]
+
+
+@settings(max_examples=examples(200))
+@given(texts=st.lists(st.text(max_size=80), min_size=1, max_size=9), at_once=st.integers(1, 4))
+def test_parts_that_are_counted_together_are_counted_as_each_alone(texts: list[str], at_once: int) -> None:
+    texts = [*texts, "Der Reiher und die Weihe, 1 000 Teile der Häuser"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "PARTS_AT_ONCE", at_once)
+        together = counted_parts(texts)
+
+    assert together == [counted(text, tag) for text, tag in zip(texts, detect_languages(texts), strict=True)]
+
+
+@given(sizes=st.lists(st.integers(1, 9), max_size=12), most_rows=st.integers(1, 40))
+def test_segments_are_joined_until_each_is_twice_as_long_as_the_next_or_full(sizes: list[int], most_rows: int) -> None:
+    held = tuple(Segment.build([counted("heron")] * size) for size in sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "MAX_ROWS", most_rows)
+        joined = grown(held)
+
+    assert sum(map(len, joined)) == sum(sizes)
+    assert all(np.array_equal(each.rows, np.arange(len(each))) for each in joined)
+    if len(joined) > 1:
+        before, last = len(joined[-2]), len(joined[-1])
+        assert before >= 2 * last or before + last > most_rows
