@@ -4,7 +4,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 ENGLISH: Final = "en"
@@ -174,17 +175,19 @@ _ENGLISH_TOO: Final = frozenset(
 Source: those that 5.1 million words of English abstracts, guides, filings and articles have most often."""
 
 
-def voters(tags: Iterable[str], english_too: Container[str]) -> dict[str, list[str]]:
+def voters(tags: Iterable[str], english_too: AbstractSet[str]) -> dict[str, list[str]]:
     """Return the languages of each stop word, except single letters, which are initials and units in all of them.
 
     Stop words of other languages that are *english_too* count for both.
     """
     tables = {tag: STOP_WORDS[tag] for tag in tags}
-    return {
-        word: [tag for tag, words in tables.items() if word in words or (tag == ENGLISH and word in english_too)]
-        for word in frozenset[str]().union(*tables.values())
-        if len(word) > 1
-    }
+    known = frozenset[str]().union(*tables.values())
+    found: dict[str, list[str]] = {}
+    for tag, words in tables.items():
+        for word in words | (known & english_too) if tag == ENGLISH else words:
+            if len(word) > 1:
+                found.setdefault(word, []).append(tag)
+    return found
 
 
 _VOTERS: Final = voters(STOP_WORDS, _ENGLISH_TOO)
