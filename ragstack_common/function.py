@@ -8,6 +8,10 @@ gc.disable()
 
 import codecs
 import os
+
+# No layer has a plugin of pydantic, which would look for one in the metadata of every package.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 import random
 from collections.abc import Callable
 from contextlib import suppress

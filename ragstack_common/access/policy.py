@@ -115,7 +115,7 @@ class AccessPolicy(_Part):
         ValueError: A prefix names a label that does not exist, or two tenants share documents.
     """
 
-    claims: Claims = Field(default=Claims(), description="which claims of a token make which principals")
+    claims: Claims = Field(default_factory=Claims, description="which claims of a token make which principals")
     attribute: Annotated[
         str,
         _Canonical,

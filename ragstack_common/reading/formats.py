@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ragstack_common.reading import detection
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
@@ -203,6 +202,8 @@ def of_content(data: bytes, name: str = "") -> str:
     Raises:
         UnreadableDocument: The file is empty, encrypted, or binary and of a format that is not read.
     """
+    from ragstack_common.reading import detection  # noqa: PLC0415 - searches read names alone
+
     if not data.strip():
         raise UnreadableDocument("The file is empty.")
     hint = _format_of(name)

@@ -20,7 +20,7 @@ from ragstack_common.search.models import Note, SearchOutcome
 from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.services.closest import closest_documents
 from ragstack_common.services.search import QueryService
-from ragstack_common.services.search_models import RequestOptions, RetrieveRequest, to_report
+from ragstack_common.services.search_models import RequestOptions, RetrieveRequest, report_members
 from ragstack_common.settings.answers import AnswerSettings
 
 ACCESS_CHECK_SECONDS: Final = 1.0
@@ -114,7 +114,7 @@ class AskService:
             search_request = RetrieveRequest(query=searched or request.question, **options)
             outcome = await self.searches.search(search_request, caller)
         seen_at = self._clock()
-        search = to_report(outcome)
+        report = report_members(outcome)
         question = AnswerInput(
             request.question,
             outcome,
@@ -136,7 +136,7 @@ class AskService:
             sources=answering.sources,
             complete=outcome.complete,
             retrieval_ms=answering.retrieval_ms,
-            **dict(search),
+            **report,
         )
         async with aclosing(answering.events()) as events:
             async for event in events:
@@ -144,7 +144,7 @@ class AskService:
                 yield event
         answer = answering.answer()
         closest = [] if answer.answered else closest_documents(searched or request.question, outcome)
-        response = AskResponse(**dict(answer), **dict(search), closest=closest)
+        response = AskResponse(**dict(answer), **report, closest=closest)
         await self._seen(outcome, caller, seen_at)
         span.ended(response)
         yield response

@@ -58,8 +58,8 @@ from ragstack_common.settings.names import (
     SOURCE_URI_KEY,
     VERSION_KEY,
 )
-from ragstack_common.settings.retriever_tool import MilvusSettings
 from ragstack_common.settings.search import QuerySettings
+from ragstack_common.text.positions import Position
 
 if TYPE_CHECKING:
     from ragstack_common.search.rerank.chunks import ChunkReranker
@@ -75,14 +75,15 @@ StoreSource = Callable[[str], str]
 def make_engine(
     settings: QuerySettings,
     metrics: MetricSink,
-    milvus: MilvusSettings | None = None,
+    environment: Mapping[str, str] | None = None,
     policy: AccessPolicy | None = None,
     find_store: StoreSource = lambda _: OTHER_STORE,
 ) -> RetrievalBackend:
     """Make the engine; every kind accepts a metadata filter.
 
-    Milvus collections without a ``uri`` are on the server in *milvus*; the access file has the tenants. *find_store*
-    returns the vector store of a knowledge base for which neither settings nor configuration name one.
+    Milvus collections without a ``uri`` are on the server that the *environment* names; the access file has the
+    tenants. *find_store* returns the vector store of a knowledge base for which neither settings nor configuration
+    name one.
 
     Raises:
         ConfigurationError: The engine is unknown, its package is missing, or its configuration is invalid.
@@ -92,10 +93,12 @@ def make_engine(
     own: dict[str, Any] = {"vector_store": settings.vector_store, "vector_index_arn": settings.vector_index_arn}
     own |= {} if tenants is None else {"tenants": tenants}
     config: dict[str, Any] = _with_own_store(given, settings, own, find_store)
-    if milvus is not None and milvus.milvus_address:
+    if settings.retrieval_engine != BEDROCK_ENGINE:
         from ragstack_common.search.engines.milvus.server import with_server  # noqa: PLC0415 - Bedrock does without
+        from ragstack_common.settings.milvus import MilvusSettings  # noqa: PLC0415 - Bedrock does without
 
-        config = with_server(config, milvus)
+        milvus = MilvusSettings.from_env(environment or {})
+        config = with_server(config, milvus) if milvus.milvus_address else config
     slices: dict[str, Any] = {
         "filtered_score_boost": settings.filtered_score_boost,
         "timeout_seconds": settings.timeout_seconds,
@@ -185,7 +188,7 @@ class QueryService:
         settings = QuerySettings.from_env(env)
         configure_tracing(TracingSettings.from_env(env))
         guard = Guard.from_env(env)
-        engine = make_engine(settings, metrics, MilvusSettings.from_env(env), guard.policy, store_of)
+        engine = make_engine(settings, metrics, env, guard.policy, store_of)
         return cls(settings, engine, metrics, guard=guard)
 
     def prepare(self) -> None:
@@ -198,7 +201,8 @@ class QueryService:
                 clients.vectors_client(self.settings.timeout_seconds)
             if self.settings.snapshot_bucket:
                 clients.s3_client()
-        for model in (RetrieveResponse, RetrievedResult, Passage):
+        # Each has those before it.
+        for model in (Position, Passage, RetrievedResult, RetrieveResponse):
             model.model_rebuild()
 
     def retrieve(self, request: RetrieveRequest, caller: Caller) -> RetrieveResponse:

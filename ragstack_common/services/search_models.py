@@ -186,14 +186,14 @@ class SearchReport(BaseModel, defer_build=True):
     )
 
 
-def to_report(outcome: SearchOutcome) -> SearchReport:
-    """Return how a search went."""
-    return SearchReport(
-        slices=outcome.parts,
-        inferred_filter=outcome.inferred,
-        corpora=outcome.corpora,
-        best_relevance=_rounded(outcome.best_relevance),
-    )
+def report_members(outcome: SearchOutcome) -> dict[str, Any]:
+    """Return the members of :class:`SearchReport`, for the models that derive from it."""
+    return {
+        "slices": outcome.parts,
+        "inferred_filter": outcome.inferred,
+        "corpora": outcome.corpora,
+        "best_relevance": _rounded(outcome.best_relevance),
+    }
 
 
 class RetrieveResponse(SearchReport):
@@ -217,7 +217,7 @@ def to_response(request: RetrieveRequest, outcome: SearchOutcome, answerable_rel
     min_score = request.min_score or 0.0
     chunks = [chunk for chunk in outcome.chunks if min_score <= 1 or chunk.ranked_by.score >= min_score]
     return RetrieveResponse(
-        **dict(to_report(outcome)),
+        **report_members(outcome),
         results=[_result(chunk, outcome, request) for chunk in chunks],
         answerable=shares_words(request.query, outcome) if best is None else best >= answerable_relevance,
         complete=outcome.complete,

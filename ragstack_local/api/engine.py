@@ -21,7 +21,6 @@ from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import json_object
 from ragstack_common.settings.knowledge import KnowledgeSettings
 from ragstack_common.settings.names import CHROMA_ENGINE
-from ragstack_common.settings.retriever_tool import MilvusSettings
 from ragstack_common.settings.search import QuerySettings
 
 
@@ -49,7 +48,7 @@ def engine_operations(
     config = _chroma(collection, db_path, environment) if is_chroma else _from_file(engine, collection, db_path)
     settings = QuerySettings.from_env({**environment, **engine_variables(config)})
     answering = AnswerSettings.from_env(environment)
-    backend = make_engine(settings, NO_METRICS, MilvusSettings.from_env(environment), find_store=store_of)
+    backend = make_engine(settings, NO_METRICS, environment, find_store=store_of)
     with closing(QueryService(settings, RerankedBackend(backend, reranker) if reranker else backend)) as searches:
 
         @cache

@@ -20,14 +20,17 @@ OTHER_ROUTES = {
     "ragstack_common.http.routes",
     "ragstack_common.ingestion",
     "ragstack_common.reading.conversion",
+    "ragstack_common.reading.detection",
     "ragstack_common.search.rerank",
     "ragstack_common.search.wrappers.balanced",
+    "ragstack_common.search.wrappers.partitioned",
     "ragstack_common.services.documents",
     "ragstack_common.services.explain",
     "ragstack_common.services.judged_files",
     "ragstack_common.services.view",
     "ragstack_common.settings.answers",
     "ragstack_common.settings.ingestion",
+    "ragstack_common.settings.milvus",
     "ragstack_common.tools",
 }
 """What searches do without, although the query function also explains, exports judgments and runs tools."""
@@ -114,6 +117,30 @@ print([clients.retrieval_client.cache_info().currsize, clients.vectors_client.ca
 """
 
     assert json.loads(started("query", program, VECTOR_INDEX_ARN=index, **deployed)) == clients
+
+
+def test_a_deployed_function_builds_the_models_of_its_first_response_while_it_starts() -> None:
+    program = """
+from ragstack_common.services.search_models import Passage, RetrievedResult, RetrieveResponse
+from ragstack_common.text.positions import Position
+models = (Passage, Position, RetrievedResult, RetrieveResponse)
+print(json.dumps([model.__name__ for model in models if not model.__pydantic_complete__]))
+"""
+
+    assert json.loads(started("query", program, AWS_LAMBDA_FUNCTION_NAME="query")) == []
+
+
+def test_a_start_looks_for_no_plugins_of_pydantic(tmp_path: Path) -> None:
+    """It would read the metadata of every package."""
+    (tmp_path / "own_plugin.py").write_text("plugin = None")
+    metadata = tmp_path / "own_plugin-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: own-plugin\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[pydantic]\nown = own_plugin:plugin\n")
+
+    found = started("query", "handler.service()\nprint(json.dumps([*sys.modules]))", PYTHONPATH=str(tmp_path))
+
+    assert "own_plugin" not in json.loads(found.splitlines()[-1])
 
 
 def test_an_invalid_configuration_is_reported_by_the_first_request() -> None:

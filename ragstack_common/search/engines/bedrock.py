@@ -43,7 +43,6 @@ from ragstack_common.search.models import (
 from ragstack_common.search.tracing import Attributes, retrieval_span, traced_search
 from ragstack_common.search.wrappers.divided import DividedBackend
 from ragstack_common.search.wrappers.multislice import DEFAULT_MAX_SLICES, Merge, MultiSliceBackend
-from ragstack_common.search.wrappers.partitioned import Part, PartitionedBackend
 from ragstack_common.settings.limits import MAX_RESULTS
 from ragstack_common.settings.names import (
     DEFAULT_EMBEDDING,
@@ -429,6 +428,11 @@ class BedrockBackend(MultiSliceBackend):
         self.engine = BedrockEngine(knowledge_base_id, data_source_id, timeout_seconds=timeout_seconds, **options)
         searched = _within_limits(self.engine)
         if tenants is not None:
+            from ragstack_common.search.wrappers.partitioned import (  # noqa: PLC0415 - most deployments have no tenants
+                Part,
+                PartitionedBackend,
+            )
+
             parts = {SHARED: Part(searched, tenants.shared_labels)}
             for name, (own, labels) in tenants.tenants.items():
                 parts[name] = Part(_within_limits(self.engine.on(own)), labels)

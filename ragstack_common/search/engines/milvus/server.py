@@ -8,8 +8,8 @@ from typing import Any, Final
 from ragstack_common.core.clients import secrets_client
 from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.core.reporting import failing_as
+from ragstack_common.settings.milvus import MilvusSettings
 from ragstack_common.settings.names import MILVUS_ENGINE
-from ragstack_common.settings.retriever_tool import MilvusSettings
 
 DEFAULT_ADDRESS: Final = "localhost:19530"
 """Milvus's default port."""
