@@ -3,8 +3,9 @@
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,6 +22,12 @@ PATIENCE: Final = 0.5
 
 MIN_BLOCKS_PER_CORE: Final = 2
 """Fewer blocks are multiplied before another core has started."""
+
+SPARE_BYTES: Final = 2**24
+"""Maximum size of memory for products that is kept for the next ones; new pages of memory take as long as scaling."""
+
+MAX_SPARE: Final = 2
+"""While the products of one batch are read, those of the next are computed."""
 
 Scores = npt.NDArray[np.float32]
 
@@ -61,10 +68,17 @@ class Block:
 
 
 @dataclass(eq=False)
+class _Batch:
+    memory: Scores
+    readers: int
+
+
+@dataclass(eq=False)
 class _Waiting:
     blocks: tuple[Block, ...]
     query: QueryCodes
     scores: Scores | None = None
+    batch: _Batch | None = None
     turn: threading.Event = field(default_factory=threading.Event)
 
 
@@ -87,11 +101,13 @@ class Products:
         self._expected = 1
         self._patience = 0.0
         self._cores = ThreadPoolExecutor(os.cpu_count(), "products")
+        self._spare: list[Scores] = []
 
-    def compute(self, blocks: tuple[Block, ...], query: QueryCodes) -> Scores:
-        """Return the product of every row of all blocks with a query, in steps of the query.
+    @contextmanager
+    def compute(self, blocks: tuple[Block, ...], query: QueryCodes) -> Iterator[Scores]:
+        """Compute the product of every row of all blocks with a query, in steps of the query.
 
-        Searches that share the tuple are computed together.
+        Searches that share the tuple are computed together. Later products overwrite what is yielded.
         """
         mine = _Waiting(blocks, query)
         with self._changed:
@@ -112,7 +128,11 @@ class Products:
                     waiting.turn.set()
                 self._pass_on(len(taken), time.perf_counter() - begun)
         assert mine.scores is not None
-        return mine.scores
+        assert mine.batch is not None
+        try:
+            yield mine.scores
+        finally:
+            self._give_back(mine.batch)
 
     def _taken(self, mine: _Waiting) -> list[_Waiting]:
         with self._changed:
@@ -135,7 +155,8 @@ class Products:
         blocks = taken[0].blocks
         ends = np.cumsum([len(block) for block in blocks]).tolist()
         queries = np.stack([waiting.query.values for waiting in taken])
-        scores = np.empty((len(taken), ends[-1]), dtype=np.float32)
+        batch = _Batch(self._memory(len(taken) * ends[-1]), len(taken))
+        scores = batch.memory[: len(taken) * ends[-1]].reshape(len(taken), -1)
         # Every core takes the next block, so that none waits for one that does other work too.
         left = iter(list(zip(blocks, ends, strict=True)))
 
@@ -150,4 +171,16 @@ class Products:
             if not helper.cancel():
                 helper.result()
         for waiting, of_query in zip(taken, scores, strict=True):
-            waiting.scores = of_query
+            waiting.scores, waiting.batch = of_query, batch
+
+    def _memory(self, size: int) -> Scores:
+        with self._changed:
+            place = next((place for place, spare in enumerate(self._spare) if len(spare) >= size), None)
+            return np.empty(size, dtype=np.float32) if place is None else self._spare.pop(place)
+
+    def _give_back(self, batch: _Batch) -> None:
+        """Keep the memory for later products when nobody reads these any more."""
+        with self._changed:
+            batch.readers -= 1
+            if not batch.readers and batch.memory.nbytes <= SPARE_BYTES:
+                self._spare = sorted([*self._spare, batch.memory], key=len)[-MAX_SPARE:]

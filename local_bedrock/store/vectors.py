@@ -6,7 +6,8 @@ vectors, so that the results are those of comparing with every vector.
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -198,13 +199,13 @@ class VectorSnapshot:
             chosen = np.empty(0, dtype=np.int64) if rows is None else rows
             of_words = np.zeros((2, len(chosen))) if order is None else order.of(chosen)
             return Candidates(query, coded, math.inf, share, limit, columns, chosen, np.zeros(len(chosen)), *of_words)
-        approximate = self._products(coded, rows)
         places = order if rows is None or order is None else order.among(rows)
         widest = coded.bound(*self._longest)
-        found = select(approximate, coded.step, places, limit, widest)
+        with self._products(coded, rows) as approximate:
+            found = select(approximate, coded.step, places, limit, widest)
+            cosines = approximate[found] * np.float64(coded.step)
         of_words = np.zeros((2, len(found))) if places is None else places.of(found)
         chosen = found if rows is None else rows[found]
-        cosines = approximate[found] * np.float64(coded.step)
         return Candidates(query, coded, widest, share, limit, columns, chosen, cosines, *of_words)
 
     def nearest(self, query: Vectors, limit: int, rows: Ids) -> Ids:
@@ -219,7 +220,8 @@ class VectorSnapshot:
         halves = norms**2 / 2
         bounds = coded.bounds(errors, norms) + errors * (norms + errors)
         bounds += 1e-9 * (halves + coded.norm**2) + 2.0**-22 * halves  # the roundings of distances and norms
-        keys = self._products(coded, rows) * np.float64(coded.step) - halves
+        with self._products(coded, rows) as found:
+            keys = found * np.float64(coded.step) - halves
         kept: Ids = rows[keys + bounds >= np.partition(keys - bounds, -limit)[-limit]]
         return kept
 
@@ -276,13 +278,13 @@ class VectorSnapshot:
         other = empty.appended(columns.documents, columns.chunks, codes.chosen(found))
         return replace(other, segments=filter_segments(self.segments, self.alive))
 
-    def _products(self, query: QueryCodes, rows: Ids | None) -> Scores:
-        """Return the products in steps of the query."""
-        found = _PRODUCTS.compute(self._packed, query)
-        if rows is not None:
-            return found[rows]
-        found[self._dead] = -np.inf
-        return found
+    @contextmanager
+    def _products(self, query: QueryCodes, rows: Ids | None) -> Iterator[Scores]:
+        """Yield the products in steps of the query, until later ones overwrite them."""
+        with _PRODUCTS.compute(self._packed, query) as found:
+            if rows is None:
+                found[self._dead] = -np.inf
+            yield found if rows is None else found[rows]
 
 
 class VectorIndex:

@@ -195,10 +195,10 @@ def test_no_product_is_further_from_the_exact_one_than_its_bound(everything: Vec
     )
     codes, coded = Codes.of(everything), QueryCodes.of(query)
 
-    in_steps = Products().compute((Block.of(codes.values, codes.scales),), coded)
+    with Products().compute((Block.of(codes.values, codes.scales),), coded) as in_steps:
+        products_ = in_steps * np.float64(coded.step)
 
     exact = everything.astype(np.float64) @ query.astype(np.float64)
-    products_ = in_steps * np.float64(coded.step)
     bounds = coded.bounds(codes.errors, codes.norms)
     assert (np.abs(products_ - exact) <= bounds).all()
     assert (np.abs(products_ - np.einsum("ij,j->i", everything, query)) <= bounds).all()
@@ -270,6 +270,27 @@ def test_parallel_searches_find_exactly_the_same_as_single_ones(rows: int, monke
             together = list(pool.map(lambda query: held.best(query, 50), held.everything[:64]))
 
         assert together == alone
+
+
+def test_products_are_overwritten_only_when_nobody_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = Codes.of(unit(40))
+    blocks, shared = (Block.of(codes.values, codes.scales),), Products()
+    queries = [QueryCodes.of(query) for query in unit(3)]
+
+    with shared.compute(blocks, queries[0]) as first:
+        before = first.copy()
+        with shared.compute(blocks, queries[1]) as second:
+            assert not np.shares_memory(first, second)
+            assert np.array_equal(first, before)
+    with shared.compute(blocks, queries[2]) as third:
+        assert np.shares_memory(third, first) or np.shares_memory(third, second)
+
+    monkeypatch.setattr(products, "SPARE_BYTES", 0)
+    with shared.compute(blocks, queries[0]) as fourth, shared.compute(blocks, queries[1]) as fifth:
+        pass
+    with shared.compute(blocks, queries[2]) as last:
+        assert not np.shares_memory(last, fourth)
+        assert not np.shares_memory(last, fifth)
 
 
 def test_few_full_vectors_are_read_for_few_results() -> None:
