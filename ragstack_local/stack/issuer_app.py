@@ -322,7 +322,7 @@ class _Pages:
             return RedirectResponse(error.in_uri(error.redirect_uri), 302)
         user = await _user_in(request)
         if user is None:
-            return _page("Sign in")
+            return _sign_in_page("Sign in")
         headers, body, status = self._authorizations.create_authorization_response(
             uri, scopes=scopes, credentials={"user": user}
         )
@@ -347,13 +347,13 @@ class _Pages:
         """Sign in a user on the device whose code is in the query."""
         named = request.query_params.get("user_code", "").strip().upper()
         if not named:
-            return _page("Enter the code", asks_code=True)
+            return _sign_in_page("Enter the code", asks_code=True)
         user = await _user_in(request)
         if user is None:
-            return _page("Sign in on the device")
+            return _sign_in_page("Sign in on the device")
         if not self._validator.sign_in_on_device(named, user):
-            return _page("The code is unknown, or was used", asks_code=True)
-        return HTMLResponse("<p>You are signed in on the device. You can close this page.</p>")
+            return _sign_in_page("The code is unknown, or was used", asks_code=True)
+        return _page("You are signed in on the device", "<p>You can close this page.</p>")
 
     async def logout(self, request: Request) -> Response:
         """Sign the user of an ID token out, and go back. Source: OpenID Connect RP-Initiated Logout 1.0, section 2."""
@@ -365,7 +365,7 @@ class _Pages:
         self._validator.sign_out(id_token)
         back = request.query_params.get("post_logout_redirect_uri")
         if back is None:
-            return HTMLResponse("<p>You are signed out. You can close this page.</p>")
+            return _page("You are signed out", "<p>You can close this page.</p>")
         if not self._validator.validate_redirect_uri(CLIENT, back):
             return JSONResponse(
                 {"error": "invalid_request", "error_description": "post_logout_redirect_uri is not registered"}, 400
@@ -401,21 +401,60 @@ async def _user_in(request: Request) -> str | None:
     return named if named in USERS else None
 
 
-def _page(title: str, *, asks_code: bool = False) -> HTMLResponse:
+_STYLE: Final = """
+:root { color-scheme: light dark; }
+body {
+  margin: 0; min-height: 100vh; display: grid; place-content: center; grid-template-columns: minmax(0, 24rem);
+  font: 15px/1.5 Inter, system-ui, sans-serif;
+  color: light-dark(#1a1b1f, #e9eaee); background: light-dark(#fbfbfa, #121316);
+}
+main {
+  margin: 1rem; padding: 2rem; border: 1px solid light-dark(#e2e2dc, #363a43); border-radius: .75rem;
+  background: light-dark(#fff, #1b1d22);
+}
+svg { display: block; }
+h1 { margin: 1rem 0 .25rem; font-size: 22px; line-height: 1.3; }
+p { margin: 0 0 1rem; }
+small { color: light-dark(#5b5e66, #a9aeb9); }
+button, input {
+  box-sizing: border-box; width: 100%; min-height: 2.5rem; padding: 0 .75rem; font: inherit; border-radius: .5rem;
+  border: 1px solid light-dark(#85867f, #858b97); color: inherit; background: transparent;
+}
+button { cursor: pointer; font-weight: 600; margin-top: .25rem; }
+button:hover { background: light-dark(#efefeb, #272a31); }
+:focus-visible { outline: 2px solid light-dark(#2b4edb, #93aeff); outline-offset: 2px; }
+"""
+_LOGO: Final = (
+    '<svg width="40" height="40" viewBox="0 0 32 32" aria-hidden="true" stroke-width="3.2" stroke-linecap="round">'
+    '<rect width="32" height="32" rx="8" fill="#2b4edb"/><path d="M9 10h14M9 22h9" stroke="#fff"/>'
+    '<path d="M9 16h11" stroke="#ffe98f"/></svg>'
+)
+"""The look of the console: web/src/style/tokens.css and web/public/icon.svg."""
+
+
+def _sign_in_page(title: str, *, asks_code: bool = False) -> HTMLResponse:
     """Return a page that posts to its own URL, or asks for the code of a device."""
     users = "".join(
-        f'<p><button name="user" value="{name}">{name}</button> {", ".join(groups)}</p>'
+        f'<p><button name="user" value="{name}">{name}</button><small>{", ".join(groups)}</small></p>'
         for name, groups in USERS.items()
     )
     form = (
-        '<form><input name="user_code" autofocus> <button>Continue</button></form>'
+        '<form><p><input name="user_code" aria-label="Code" autofocus></p><button>Continue</button></form>'
         if asks_code
         else f'<form method="post">{users}</form>'
     )
+    return _page(
+        title,
+        f"<p>RAGStack's local issuer: example users, without passwords, for this machine only.</p>{form}",
+    )
+
+
+def _page(title: str, body: str) -> HTMLResponse:
     return HTMLResponse(
-        f'<!doctype html><title>{title}</title><link rel="icon" href="data:,">'
-        f"<h1>{title}</h1><p>RAGStack's local issuer: example users, without"
-        f" passwords, for this machine only.</p>{form}"
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{title}</title><link rel="icon" href="data:,"><style>{_STYLE}</style>'
+        f"<main>{_LOGO}<h1>{title}</h1>{body}</main></html>"
     )
 
 
