@@ -1,11 +1,13 @@
 """The frame of the console: it loads, people sign in and out, and its headers protect it."""
 
+import re
+
 import pytest
 import urllib3
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility
+from tests.browser.support import account, check_accessibility
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -27,7 +29,7 @@ def test_a_person_signs_in_and_comes_back_to_the_same_address(visit: Open) -> No
 def test_a_person_signs_out(visit: Open) -> None:
     page = visit(user="alice")
 
-    page.locator(".account summary").click()
+    account(page).click()
     page.get_by_role("button", name="Sign out").click()
 
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
@@ -38,8 +40,8 @@ def test_two_people_use_the_console_side_by_side(visit: Open) -> None:
 
     first.reload()
 
-    expect(first.locator(".account summary")).to_contain_text("alice")
-    expect(second.locator(".account summary")).to_contain_text("bob")
+    expect(account(first)).to_have_accessible_name(re.compile(r"^Account: alice\b"))
+    expect(account(second)).to_have_accessible_name(re.compile(r"^Account: bob\b"))
 
 
 def test_the_page_may_run_its_own_scripts_alone(console_url: str) -> None:

@@ -28,7 +28,7 @@ def test_others_do_not_operate(visit: Open) -> None:
     page = visit("#/operate", user="alice")
 
     expect(page.get_by_role("heading", name="You cannot open this page")).to_be_visible()
-    expect(page.get_by_role("link", name="Operate")).to_have_count(0)
+    expect(page.get_by_role("link", name="Admin")).to_have_count(0)
 
 
 def test_a_change_of_access_is_confirmed_and_removed(visit: Open) -> None:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Request, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import body_of, check_accessibility, check_readable, sign_in
+from tests.browser.support import account, body_of, check_accessibility, check_readable, sign_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -80,11 +80,11 @@ def test_back_shows_nothing_that_another_person_asked(visit: Open) -> None:
     page.go_back()  # to the page of the issuer
     page.go_back()  # to the search
 
-    expect(page.locator(".account summary")).to_have_text("bob")
+    expect(account(page)).to_have_accessible_name(re.compile(r"^Account: bob\b"))
     expect(page.get_by_role("textbox", name="Question")).to_have_value("")
     assert "annual leave" not in everything(page)
     page.go_back()
-    expect(page.locator(".account summary")).to_have_text("bob")
+    expect(account(page)).to_have_accessible_name(re.compile(r"^Account: bob\b"))
     assert "annual leave" not in everything(page)
     assert [url for url in sent if url.endswith(("/ask/stream", "/retrieve"))] == []
 
@@ -120,10 +120,10 @@ def test_a_session_that_expires_is_a_way_to_sign_in_and_the_draft_stays(visit: O
 
     page.get_by_role("link", name="Documents").click()
     expect(page.get_by_text("The session of alice has expired.")).to_be_visible()
-    expect(page.locator(".account")).to_have_count(0)
+    expect(account(page)).to_have_count(0)
     check_accessibility(page)
     page.get_by_role("link", name="Ask").click()
-    page.locator("header").get_by_role("button", name="Sign in").click()
+    page.get_by_role("region", name="Sign in again").get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name="alice", exact=True).click()
 
     expect(page.get_by_role("textbox", name="Question")).to_have_value("And a telephone?")
@@ -144,7 +144,7 @@ def test_a_question_that_is_refused_is_asked_after_signing_in(visit: Open, claim
     box.get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name="alice", exact=True).click()
 
-    expect(page.locator(".account summary")).to_have_text("alice")
+    expect(account(page)).to_have_accessible_name(re.compile(r"^Account: alice\b"))
     assert "days of annual leave" in answered(page)
 
 
@@ -164,7 +164,7 @@ def test_an_expired_session_does_not_go_on_as_nobody(visit: Open) -> None:
 def test_signing_out_ends_the_session_at_the_issuer_and_asks_nothing(visit: Open) -> None:
     page = visit(ASKED, user="alice")
     answered(page)
-    page.locator(".account summary").click()
+    account(page).click()
 
     with page.expect_request("**/logout?**") as left:
         page.get_by_role("button", name="Sign out").click()
@@ -188,7 +188,7 @@ def test_people_can_sign_out_on_a_phone(visit: Open, *, is_expired: bool) -> Non
         page.get_by_role("link", name="Documents").click()
         expect(page.get_by_text("The session of alice has expired.")).to_be_visible()
     else:
-        page.locator(".account summary").click()
+        account(page).click()
     check_readable(page)
 
     page.get_by_role("button", name="Sign out").click()
@@ -209,12 +209,12 @@ def test_a_sign_in_page_that_cannot_be_reached_is_explained(visit: Open) -> None
 def test_who_signed_out_chooses_to_go_on_without_signing_in(visit: Open) -> None:
     page = visit(ASKED, user="alice")
     answered(page)
-    page.locator(".account summary").click()
+    account(page).click()
     page.get_by_role("button", name="Sign out").click()
 
     page.get_by_role("button", name="Continue without signing in").click()
 
-    page.locator(".account summary", has_text="Not signed in").click()
+    page.get_by_role("button", name="Account: Not signed in").click()
     expect(page.get_by_text("Rights: ")).to_be_visible()
     assert "annual leave" not in everything(page)
 
@@ -230,7 +230,7 @@ def test_several_requests_renew_an_expired_session_once(visit: Open) -> None:
     expect(page.get_by_role("option", name=re.compile("people"))).to_be_attached()
 
     assert len(renewals) == 1
-    expect(page.locator(".account summary")).to_have_text("alice")
+    expect(account(page)).to_have_accessible_name(re.compile(r"^Account: alice\b"))
     assert json.loads(
         page.evaluate("sessionStorage.getItem(Object.keys(sessionStorage).find(k => k.startsWith('oidc')))")
     )

@@ -1,21 +1,35 @@
-/** Numbers, durations and times as people read them. */
+/** Numbers, durations and times as people read them, in the chosen language. */
+import { locale } from "./messages";
 
-export function count(number: number, noun: string): string {
-  return `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
+type Options = Intl.NumberFormatOptions;
+
+/** To make a format takes longer than to use it, and lists have thousands of numbers. */
+const formats = new Map<string, Intl.NumberFormat>();
+
+function number(value: number, options: Options = {}): string {
+  const key = JSON.stringify([locale(), options]);
+  const known = formats.get(key) ?? new Intl.NumberFormat(locale(), options);
+  formats.set(key, known);
+  return known.format(value);
+}
+
+/** For texts that are not in the messages yet. */
+export function count(value: number, noun: string): string {
+  return `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 }
 
 export function percent(share: number | null | undefined): string {
-  return share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`;
+  return isKnown(share) ? number(share, { style: "percent" }) : "–";
 }
 
 /** A duration in one unit, rounded to about two digits. */
 export function duration(seconds: number | null | undefined): string {
-  if (seconds === null || seconds === undefined) return "–";
-  if (seconds > 0 && seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 90) return `${Math.round(seconds * 10) / 10} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 129_600) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} days`;
+  if (!isKnown(seconds)) return "–";
+  if (seconds > 0 && seconds < 0.9995) return `${number(Math.round(seconds * 1000))} ms`;
+  if (seconds < 90) return `${number(seconds, { maximumFractionDigits: 1 })} s`;
+  if (seconds < 5400) return `${number(Math.round(seconds / 60))} min`;
+  if (seconds < 129_600) return `${number(Math.round(seconds / 3600))} h`;
+  return number(Math.round(seconds / 86_400), { style: "unit", unit: "day", unitDisplay: "long" });
 }
 
 export function milliseconds(value: number): string {
@@ -23,20 +37,28 @@ export function milliseconds(value: number): string {
 }
 
 export function bytes(value: number | null | undefined): string {
-  if (value === null || value === undefined) return "–";
+  if (!isKnown(value)) return "–";
   const [size, unit] = value < 1000 ? [value, "B"] : value < 1e6 ? [value / 1e3, "kB"] : [value / 1e6, "MB"];
-  return `${size < 10 && unit !== "B" ? size.toFixed(1) : Math.round(size)} ${unit}`;
+  const digits = size < 10 && unit !== "B" ? 1 : 0;
+  return `${number(size, { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`;
 }
 
-const TIMES = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" });
+let times: { locale: string; format: Intl.DateTimeFormat } | null = null;
 
 export function time(iso: string | null | undefined): string {
-  return iso ? TIMES.format(new Date(iso)) : "–";
+  if (!iso) return "–";
+  if (times?.locale !== locale())
+    times = {
+      locale: locale(),
+      format: new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }),
+    };
+  return times.format.format(new Date(iso));
 }
 
 /** A figure as people compare it: two digits that matter. */
 export function figure(value: number): string {
-  return value === 0 ? "0" : value.toFixed(Math.abs(value) >= 0.0995 ? 2 : 3);
+  const digits = value === 0 ? 0 : Math.abs(value) >= 0.0995 ? 2 : 3;
+  return number(value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 export function isKnown<T>(value: T | null | undefined): value is T {

@@ -5,6 +5,9 @@ import { newId } from "./kept";
 /** Between two entries of the same address, *Back* changes no hash. */
 const CHANGES = ["popstate", "hashchange"] as const;
 
+/** The names of pages in addresses that were shared before they changed. */
+const FORMER: Record<string, string> = { judge: "quality", operate: "admin" };
+
 interface Place {
   page: string;
   id: string | null;
@@ -23,7 +26,7 @@ export function parsePlace(hash: string): Place {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [page = "", ...rest] = path.split("/");
   return {
-    page: page || "ask",
+    page: FORMER[page] ?? (page || "ask"),
     id: rest.length > 0 ? decodeURIComponent(rest.join("/")) : null,
     params: new URLSearchParams(query),
   };

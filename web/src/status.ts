@@ -1,25 +1,25 @@
 /** What the statuses of documents mean to people. */
 import type { DocumentSummary } from "./api/types";
+import { messages } from "./messages";
 
 export type Status = DocumentSummary["status"];
 
 interface Meaning {
-  label: string;
   badge: "" | "good" | "warn" | "bad" | "accent";
   isFinal: boolean;
 }
 
 /** In the order in which they are listed. */
 const MEANINGS: Record<Status, Meaning> = {
-  INDEXED: { label: "Indexed", badge: "good", isFinal: true },
-  PARTIALLY_INDEXED: { label: "Partly indexed", badge: "warn", isFinal: true },
-  UPLOADED: { label: "Uploaded", badge: "accent", isFinal: false },
-  WAITING: { label: "Waiting", badge: "accent", isFinal: false },
-  SUBMITTING: { label: "Submitting", badge: "accent", isFinal: false },
-  INDEXING: { label: "Indexing", badge: "accent", isFinal: false },
-  DELETING: { label: "Deleting", badge: "accent", isFinal: false },
-  FAILED: { label: "Failed", badge: "bad", isFinal: true },
-  DELETED: { label: "Deleted", badge: "", isFinal: true },
+  INDEXED: { badge: "good", isFinal: true },
+  PARTIALLY_INDEXED: { badge: "warn", isFinal: true },
+  UPLOADED: { badge: "accent", isFinal: false },
+  WAITING: { badge: "accent", isFinal: false },
+  SUBMITTING: { badge: "accent", isFinal: false },
+  INDEXING: { badge: "accent", isFinal: false },
+  DELETING: { badge: "accent", isFinal: false },
+  FAILED: { badge: "bad", isFinal: true },
+  DELETED: { badge: "", isFinal: true },
 };
 
 export const STATUSES = Object.keys(MEANINGS) as Status[];
@@ -33,8 +33,8 @@ export function listedStatus(name: string | null): Listed | null {
   return LISTED.find((status) => status === name) ?? null;
 }
 
-export function meaning(status: Status): Meaning {
-  return MEANINGS[status];
+export function meaning(status: Status): Meaning & { label: string } {
+  return { ...MEANINGS[status], label: messages("parts").statuses[status] };
 }
 
 export function isFinal(status: Status): boolean {

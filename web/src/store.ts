@@ -19,5 +19,5 @@ export class Store<T> {
 }
 
 export function useStore<T>(store: Store<T>): T {
-  return useSyncExternalStore(store.subscribe, store.snapshot);
+  return useSyncExternalStore(store.subscribe, store.snapshot, store.snapshot);
 }

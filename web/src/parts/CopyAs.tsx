@@ -1,22 +1,22 @@
 import { useApp } from "../context";
+import { useMessages } from "../messages";
 import type { Settings } from "../settings";
 import { CopyButton } from "./CopyButton";
 import { asCommand, asCurl, asPython, type Kind } from "./commands";
+import { Menu } from "./Menu";
 
 /** Copies a question or a search for other programs. */
 export function CopyAs({ kind, settings }: { kind: Kind; settings: Settings }) {
   const { session } = useApp();
+  const text = useMessages("parts");
   return (
-    <details className="copies">
-      <summary>Copy as</summary>
-      <div className="menu">
-        <CopyButton
-          label="curl"
-          text={() => asCurl(kind, settings, location.origin, session.settings.auth)}
-        />
-        <CopyButton label="Python" text={() => asPython(kind, settings)} />
-        <CopyButton label="Command line" text={() => asCommand(kind, settings)} />
-      </div>
-    </details>
+    <Menu kind="quiet" button={text.copyAs}>
+      <CopyButton
+        label={text.copyKinds.curl}
+        text={() => asCurl(kind, settings, location.origin, session.settings.auth)}
+      />
+      <CopyButton label={text.copyKinds.python} text={() => asPython(kind, settings)} />
+      <CopyButton label={text.copyKinds.command} text={() => asCommand(kind, settings)} />
+    </Menu>
   );
 }

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { useMessages } from "../messages";
 import { useAnnounce } from "./Announcer";
 import { Button } from "./shapes";
 
@@ -6,13 +7,14 @@ import { Button } from "./shapes";
 export function CopyButton({ label, text }: { label: string; text: () => string }) {
   const [state, setState] = useState<"ready" | "copied" | "failed">("ready");
   const announce = useAnnounce();
+  const messages = useMessages("parts");
   const copy = async () => {
     const next = await navigator.clipboard.writeText(text()).then(
       () => "copied" as const,
       () => "failed" as const,
     );
     setState(next);
-    announce(next === "copied" ? "Copied" : "The browser did not allow copying");
+    announce(next === "copied" ? messages.copied : messages.copyFailed);
     setTimeout(() => setState("ready"), 1500);
   };
   return (

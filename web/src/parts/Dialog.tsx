@@ -1,11 +1,14 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
 import { useAction } from "../context";
-import { Button } from "./shapes";
+import { useMessages } from "../messages";
+import { Button, IconButton } from "./shapes";
 import { ErrorBox } from "./states";
 
 interface DialogProps {
   title: ReactNode;
   className: string;
+  /** Whether only screen readers read the title. */
+  isTitleHidden?: boolean;
   onClose: () => void;
   /** What stands next to the title; closing gives the focus back to where it was. */
   aside?: (close: () => void) => ReactNode;
@@ -13,7 +16,7 @@ interface DialogProps {
 }
 
 /** A dialog that is open as long as it is there. */
-export function Dialog({ title, className, onClose, aside, children }: DialogProps) {
+export function Dialog({ title, className, isTitleHidden, onClose, aside, children }: DialogProps) {
   const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
@@ -21,7 +24,7 @@ export function Dialog({ title, className, onClose, aside, children }: DialogPro
   return (
     <dialog ref={dialog} className={className} onClose={onClose} aria-labelledby={id}>
       <div className="stack">
-        <div className="row spread">
+        <div className={isTitleHidden ? "visually-hidden" : "row spread"}>
           <h2 id={id} dir="auto">
             {title}
           </h2>
@@ -30,6 +33,23 @@ export function Dialog({ title, className, onClose, aside, children }: DialogPro
         {children(close)}
       </div>
     </dialog>
+  );
+}
+
+interface SheetProps extends Omit<DialogProps, "className" | "aside" | "isTitleHidden"> {
+  /** Whether it takes half of a wide window, for what is read. */
+  isWide?: boolean;
+}
+
+/** A dialog at the side of the window, or all of a phone: for work that belongs to what is behind it. */
+export function Sheet({ isWide, ...others }: SheetProps) {
+  const text = useMessages("parts");
+  return (
+    <Dialog
+      {...others}
+      className={`sheet ${isWide ? "wide" : ""}`}
+      aside={(close) => <IconButton icon="close" label={text.close} onClick={close} />}
+    />
   );
 }
 
@@ -44,6 +64,7 @@ interface ConfirmProps {
 
 /** Asks before something that has consequences; closes when it is done. */
 export function Confirm({ title, action, isDangerous, onConfirm, onClose, children }: ConfirmProps) {
+  const text = useMessages("parts");
   const { run, isRunning, error } = useAction();
   return (
     <Dialog title={title} className="confirm" onClose={onClose}>
@@ -59,7 +80,7 @@ export function Confirm({ title, action, isDangerous, onConfirm, onClose, childr
             >
               {action}
             </Button>
-            <Button onClick={close}>Cancel</Button>
+            <Button onClick={close}>{text.cancel}</Button>
           </div>
         </>
       )}

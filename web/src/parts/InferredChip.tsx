@@ -1,19 +1,16 @@
 import type { InferredFilter } from "../api/types";
 import { percent } from "../format";
-import { Button } from "./shapes";
+import { messages, useMessages } from "../messages";
+import { Chip } from "./shapes";
 
 /** A filter that the search inferred from the question; it can be removed. */
 export function InferredChip({ inferred, onRemove }: { inferred: InferredFilter; onRemove: () => void }) {
+  const text = useMessages("parts");
   return (
-    <span className="chip" title={inferred.reason}>
-      <span>
-        Inferred: <strong>{describe(inferred.filter)}</strong>, trusted {percent(inferred.trust)}.{" "}
-        <span className="small">{inferred.reason}</span>
-      </span>
-      <Button aria-label="Search without the inferred filter" onClick={onRemove}>
-        ✕
-      </Button>
-    </span>
+    <Chip title={inferred.reason} removeLabel={text.withoutInferred} onRemove={onRemove}>
+      {text.inferred} <strong>{describe(inferred.filter)}</strong>, {text.trusted(percent(inferred.trust))}{" "}
+      <span className="small">{inferred.reason}</span>
+    </Chip>
   );
 }
 
@@ -23,14 +20,16 @@ export function describe(filter: unknown): string {
   return Object.entries(filter)
     .map(([key, value]) => {
       if (key === "$and" || key === "$or") {
-        return (value as unknown[]).map(describe).join(key === "$and" ? " and " : " or ");
+        return (value as unknown[])
+          .map(describe)
+          .join(key === "$and" ? messages("parts").and : messages("parts").or);
       }
       if (typeof value !== "object" || value === null) return `${key} = ${String(value)}`;
       return Object.entries(value)
         .map(([operator, operand]) => `${key} ${SIGNS[operator] ?? operator.slice(1)} ${shown(operand)}`)
-        .join(" and ");
+        .join(messages("parts").and);
     })
-    .join(" and ");
+    .join(messages("parts").and);
 }
 
 const SIGNS: Record<string, string> = {
@@ -44,5 +43,5 @@ const SIGNS: Record<string, string> = {
 };
 
 function shown(value: unknown): string {
-  return Array.isArray(value) ? value.map(String).join(" or ") : String(value);
+  return Array.isArray(value) ? value.map(String).join(messages("parts").or) : String(value);
 }

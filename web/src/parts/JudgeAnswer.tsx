@@ -3,6 +3,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { useAction, useApp } from "../context";
 import { questionId, store } from "../judgments";
+import { messages, useMessages } from "../messages";
 import { address } from "../route";
 import { useAnnounce } from "./Announcer";
 import { Button, Form } from "./shapes";
@@ -20,6 +21,7 @@ interface Props {
 }
 
 export function JudgeAnswer({ verdict, onJudge, keys }: Props) {
+  const text = useMessages("parts");
   const button = (grade: number, label: string, key: string | undefined) => (
     <GradeButton
       isGood={grade === 1}
@@ -31,9 +33,9 @@ export function JudgeAnswer({ verdict, onJudge, keys }: Props) {
   );
   return (
     <fieldset className="plain row">
-      <legend className="visually-hidden">Judge the answer</legend>
-      {button(1, "Good answer", keys?.[0])}
-      {button(0, "Bad answer", keys?.[1])}
+      <legend className="visually-hidden">{text.judge}</legend>
+      {button(1, text.good, keys?.[0])}
+      {button(0, text.bad, keys?.[1])}
     </fieldset>
   );
 }
@@ -60,6 +62,7 @@ export function GradeButton({ isGood, isChosen, onChange, children }: GradeProps
 
 /** What becomes of a bad answer: a place to write the right one. */
 export function Reference({ verdict, onJudge }: Pick<Props, "verdict" | "onJudge">) {
+  const messages = useMessages("parts");
   const [text, setText] = useState(verdict?.reference ?? "");
   useEffect(() => setText(verdict?.reference ?? ""), [verdict?.reference]);
   if (verdict?.grade !== 0) return null;
@@ -67,14 +70,15 @@ export function Reference({ verdict, onJudge }: Pick<Props, "verdict" | "onJudge
   return (
     <Form className="box info" onSubmit={() => onJudge({ grade: 0, reference })}>
       <p>
-        Kept as a <a href={address("judge", {}, "questions")}>regression question</a>.
+        {messages.keptAs}
+        <a href={address("quality", {}, "questions")}>{messages.regression}</a>.
       </p>
       <label className="field">
-        What would be right? (optional)
+        {messages.whatIsRight}
         <textarea rows={2} dir="auto" value={text} onChange={(event) => setText(event.target.value)} />
       </label>
       <Button type="submit" disabled={reference === verdict.reference}>
-        Save the right answer
+        {messages.saveRight}
       </Button>
     </Form>
   );
@@ -82,13 +86,15 @@ export function Reference({ verdict, onJudge }: Pick<Props, "verdict" | "onJudge
 
 /** What happened to an answer, to be announced. */
 export function told(verdict: Verdict | null): string {
-  if (verdict === null) return "Judgment removed";
-  return verdict.grade ? "Judged good" : "Kept as regression question";
+  const text = messages("parts");
+  if (verdict === null) return text.judgmentRemoved;
+  return verdict.grade ? text.judgedGood : text.judgedBad;
 }
 
 /** Judge the answer to a question wherever it is shown; what cannot be stored goes back. */
 export function JudgeThisAnswer({ question }: { question: string }) {
   const { client } = useApp();
+  const text = useMessages("parts");
   const announce = useAnnounce();
   const [verdict, setVerdict] = useState<Verdict | null>(null);
   const { run, error } = useAction();
@@ -110,7 +116,7 @@ export function JudgeThisAnswer({ question }: { question: string }) {
       <JudgeAnswer verdict={verdict} onJudge={judge} />
       {error && (
         <p className="box error" role="alert">
-          The judgment could not be saved: {error.message}
+          {text.judgmentFailed(error.message)}
         </p>
       )}
       <Reference verdict={verdict} onJudge={judge} />

@@ -3,11 +3,12 @@
 import { useEffect, useRef, useState } from "react";
 import type { DocumentView, Source } from "../api/types";
 import { useLoaded } from "../context";
+import { useMessages } from "../messages";
 import { Dialog } from "./Dialog";
 import { found, marksHere, visibleBoxes } from "./marks";
 import { documentKey, documentName, place, plain } from "./names";
 import { Pager } from "./Pager";
-import { Badge, Button, Scrolling } from "./shapes";
+import { Badge, Button, IconButton, Scrolling } from "./shapes";
 import { ErrorBox, Loading, Notice } from "./states";
 import "../style/original.css";
 import { slice, spans } from "./spans";
@@ -35,13 +36,14 @@ function quotedTexts(passage: Shown): string[] {
 }
 
 export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: () => void }) {
+  const text = useMessages("parts");
   const where = place(passage);
   return (
     <Dialog
       title={documentName(passage.source)}
       className="original"
       onClose={onClose}
-      aside={(close) => <Button onClick={close}>Close</Button>}
+      aside={(close) => <IconButton icon="close" label={text.close} onClick={close} />}
     >
       {() => (
         <>
@@ -57,7 +59,7 @@ export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: 
               starts={(passage.quoted ?? []).map((quoted) => quoted.start)}
             />
           ) : (
-            <Notice>This passage has no document.</Notice>
+            <Notice>{text.noDocument}</Notice>
           )}
         </>
       )}
@@ -75,15 +77,16 @@ export function DocumentButton({ passage, onOpen }: { passage: Shown; onOpen: (p
 }
 
 function Original({ uri, page: first = null, texts = [], passage = null, starts = null }: Props) {
+  const text = useMessages("parts");
   const [page, setPage] = useState<number | null>(first);
   const view = useLoaded(JSON.stringify([uri, texts, page]), (client, signal) =>
     client.post("/api/view", { uri, texts, passage, starts, page }, signal),
   );
   const { shown, error } = view;
   return (
-    <Scrolling className="pages" label="Document">
+    <Scrolling className="pages" label={text.document}>
       {error && <ErrorBox error={error} onRetry={view.reload} />}
-      {!shown && !error && <Loading what="the document" />}
+      {!shown && !error && <Loading what={text.theDocument} />}
       {shown && (
         <>
           <Found view={shown} asked={texts.length} />
@@ -92,11 +95,11 @@ function Original({ uri, page: first = null, texts = [], passage = null, starts 
               .filter((each) => each !== shown.page)
               .map((each) => (
                 <Button key={each} kind="quiet" onClick={() => setPage(each)}>
-                  Marks on page {each}
+                  {text.marksOnPage(each)}
                 </Button>
               ))}
             {shown.pages_without_text.includes(shown.page ?? 1) && (
-              <Badge kind="warn">No text was found on this page</Badge>
+              <Badge kind="warn">{text.pageWithoutText}</Badge>
             )}
           </Pager>
           <Sheet view={shown} />
@@ -113,6 +116,7 @@ function Found({ view, asked }: { view: DocumentView; asked: number }) {
 }
 
 function Sheet({ view }: { view: DocumentView }) {
+  const text = useMessages("parts");
   const first = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another view has its first mark elsewhere
   useEffect(() => {
@@ -129,7 +133,7 @@ function Sheet({ view }: { view: DocumentView }) {
             src={`data:${view.image_type};base64,${view.image}`}
             width={view.width ?? undefined}
             height={view.height ?? undefined}
-            alt={`Page ${view.page}; its text follows`}
+            alt={text.pageAlt(view.page)}
           />
           <svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
             {boxes.map((box) => (
@@ -145,7 +149,7 @@ function Sheet({ view }: { view: DocumentView }) {
           </svg>
         </div>
         <details>
-          <summary>Text of the page</summary>
+          <summary>{text.pageText}</summary>
           <MarkedText view={view} marks={marks} />
         </details>
       </>
@@ -163,6 +167,7 @@ function MarkedText({
   marks: Mark[];
   first?: React.RefObject<HTMLElement | null>;
 }) {
+  const text = useMessages("parts");
   let seen = false;
   return (
     <div className="text" dir="auto">
@@ -177,7 +182,7 @@ function MarkedText({
           </mark>
         );
       })}
-      {view.text === "" && <em>No text was found here.</em>}
+      {view.text === "" && <em>{text.noText}</em>}
     </div>
   );
 }

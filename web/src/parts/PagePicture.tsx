@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { DocumentView } from "../api/types";
 import { useLoaded } from "../context";
+import { messages, useMessages } from "../messages";
 import { marksHere, visibleBoxes } from "./marks";
 import { documentName, plain } from "./names";
 import { Button } from "./shapes";
@@ -41,14 +42,14 @@ function Frame(props: Props & { link: string }) {
 }
 
 function Loaded({ link, uri, onOpen }: Props & { link: string }) {
+  const text = useMessages("parts");
   const { data, error } = useLoaded(link, (client, signal) => client.follow(link, signal));
-  if (error) return <p className="small">No picture: {error.message}</p>;
+  if (error) return <p className="small">{text.noPicture(error.message)}</p>;
   if (!data) return null;
-  if (!data.image)
-    return <p className="small">No picture: the place of the words on the page is not known.</p>;
+  if (!data.image) return <p className="small">{text.noPlace}</p>;
   const [width, height] = [data.width ?? 1, data.height ?? 1];
   return (
-    <Button className="picture" title="Open the original" onClick={onOpen}>
+    <Button className="picture" title={text.openOriginal} onClick={onOpen}>
       <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={described(data, uri)}>
         <image href={`data:${data.image_type};base64,${data.image}`} width={width} height={height} />
         {marksHere(data)
@@ -73,5 +74,6 @@ export function described(view: DocumentView, uri: string | null): string {
     .map((mark) => slice(view.text, mark.start, mark.end).replace(/\s+/g, " "))
     .join(" … ");
   const short = beginning(words, SHORT);
-  return plain(`${documentName(uri)}, page ${view.page}: “${short}${short === words ? "" : " …"}”`);
+  const shown = `${short}${short === words ? "" : " …"}`;
+  return plain(messages("parts").picture(documentName(uri), view.page, shown));
 }

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import type { DocumentView } from "../api/types";
+import { useMessages } from "../messages";
 import { Button } from "./shapes";
 
 interface Props {
@@ -11,6 +12,7 @@ interface Props {
 
 /** Leads to the other pages of a document; nothing if there are none. */
 export function Pager({ view, onPage, isLoading, children }: Props) {
+  const text = useMessages("parts");
   const page = view.page ?? 1;
   const pages = view.pages ?? 1;
   if (pages < 2) return null;
@@ -18,12 +20,12 @@ export function Pager({ view, onPage, isLoading, children }: Props) {
     if (next !== page && next >= 1 && next <= pages) onPage(next);
   };
   return (
-    <nav className="row" aria-label="Pages of the document" aria-busy={isLoading}>
+    <nav className="row" aria-label={text.pagesOfDocument} aria-busy={isLoading}>
       <Button disabled={page <= 1} onClick={() => onPage(page - 1)}>
-        Previous
+        {text.previous}
       </Button>
       <label>
-        Page{" "}
+        {text.pageLabel}{" "}
         <input
           key={page}
           type="number"
@@ -34,10 +36,10 @@ export function Pager({ view, onPage, isLoading, children }: Props) {
           onKeyDown={(event) => event.key === "Enter" && turn(event.currentTarget)}
           onBlur={(event) => turn(event.currentTarget)}
         />{" "}
-        of {pages}
+        {text.ofPages(pages)}
       </label>
       <Button disabled={page >= pages} onClick={() => onPage(page + 1)}>
-        Next
+        {text.next}
       </Button>
       {children}
     </nav>

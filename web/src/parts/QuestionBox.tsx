@@ -1,4 +1,5 @@
 import type { ComponentProps } from "react";
+import { useMessages } from "../messages";
 
 interface Props extends Omit<ComponentProps<"textarea">, "onChange"> {
   onChange: (question: string) => void;
@@ -6,9 +7,10 @@ interface Props extends Omit<ComponentProps<"textarea">, "onChange"> {
 
 /** Where people write a question; Enter sends it. */
 export function QuestionBox({ onChange, ...others }: Props) {
+  const text = useMessages("parts");
   return (
     <textarea
-      aria-label="Question"
+      aria-label={text.question}
       dir="auto"
       {...others}
       onChange={(event) => onChange(event.target.value)}

@@ -1,10 +1,12 @@
 /** Leads to the sign-in, and says why if it cannot. */
 
 import { useState } from "react";
+import { useMessages } from "../messages";
 import type { Session } from "../session";
 import { Button } from "./shapes";
 
 export function SignInButton({ session, isPrimary = false }: { session: Session; isPrimary?: boolean }) {
+  const text = useMessages("frame");
   const [error, setError] = useState<Error | null>(null);
   const signIn = () => {
     setError(null);
@@ -13,11 +15,11 @@ export function SignInButton({ session, isPrimary = false }: { session: Session;
   return (
     <>
       <Button kind={isPrimary ? "primary" : undefined} onClick={signIn}>
-        Sign in
+        {text.signIn}
       </Button>
       {error && (
         <p className="box error" role="alert">
-          The sign-in page cannot be reached: {error.message}
+          {text.signInFailed(error.message)}
         </p>
       )}
     </>

@@ -10,13 +10,15 @@ interface Props<Row> {
   keyOf: (row: Row, index: number) => string | number;
   caption?: ReactNode;
   className?: string;
+  /** Whether each row is a card where the page is narrow: for rows that are read one by one, not compared. */
+  isCards?: boolean;
 }
 
-export function Table<Row>({ columns, rows, keyOf, caption, className }: Props<Row>) {
+export function Table<Row>({ columns, rows, keyOf, caption, className = "", isCards }: Props<Row>) {
   const [first, ...others] = columns.filter((column) => column !== false);
   if (!first) return null;
   return (
-    <table className={className}>
+    <table className={`${className} ${isCards ? "cards" : ""}`}>
       {caption && <caption>{caption}</caption>}
       <thead>
         <HeadRow columns={[first, ...others].map(([title, , className]) => [title, className])} />
@@ -27,8 +29,13 @@ export function Table<Row>({ columns, rows, keyOf, caption, className }: Props<R
             <th scope="row" dir="auto">
               {first[1](row)}
             </th>
-            {others.map(([, cell, kind], place) => (
+            {others.map(([title, cell, kind], place) => (
               <td key={place} className={kind} dir={kind === "number" ? undefined : "auto"}>
+                {isCards && (
+                  <span className="cell-title" aria-hidden="true">
+                    {title}
+                  </span>
+                )}
                 {cell(row)}
               </td>
             ))}
@@ -73,9 +80,4 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
       </tbody>
     </table>
   );
-}
-
-/** A title for people who use a screen reader. */
-export function Hidden({ children }: { children: ReactNode }) {
-  return <span className="visually-hidden">{children}</span>;
 }

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { useMessages } from "../messages";
 import type { Settings } from "../settings";
 import { Checkbox } from "./fields";
 import { TestTarget } from "./TestTarget";
@@ -14,19 +15,20 @@ interface Props {
 
 /** The Test Target box, or two of them side by side. */
 export function Targets({ a, b, onChange, children }: Props) {
+  const text = useMessages("parts");
   return (
     <>
       <div className={b ? "targets" : ""}>
         <TestTarget
-          legend={b ? "Settings A" : "Test Target"}
+          legend={b ? text.settingsA : text.testTarget}
           settings={a}
           onChange={(next) => onChange(next, b)}
         />
-        {b && <TestTarget legend="Settings B" settings={b} onChange={(next) => onChange(a, next)} />}
+        {b && <TestTarget legend={text.settingsB} settings={b} onChange={(next) => onChange(a, next)} />}
       </div>
       <div className="row">
         <Checkbox checked={b !== null} onChange={(isCompared) => onChange(a, isCompared ? { ...a } : null)}>
-          Compare with other settings
+          {text.compare}
         </Checkbox>
         {children}
       </div>

@@ -3,6 +3,7 @@
 import { LANGUAGES, MAX_TOP_K } from "../api/facts";
 import type { Facets } from "../api/types";
 import { useLoaded } from "../context";
+import { useMessages } from "../messages";
 import { RERANKER_CHOICES, rerankerOf, type Scalar, type Settings } from "../settings";
 import { Checkbox, Select, TextField } from "./fields";
 import { Scrolling } from "./shapes";
@@ -17,7 +18,8 @@ interface Props {
   legend?: string;
 }
 
-export function TestTarget({ settings, onChange, kind = "search", legend = "Test Target" }: Props) {
+export function TestTarget({ settings, onChange, kind = "search", legend }: Props) {
+  const text = useMessages("parts");
   const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
   const versions = useLoaded("versions", (client) => client.get("/api/versions", {}));
   const facets = useLoaded("facets", (client) => client.get("/api/facets", {}));
@@ -31,13 +33,13 @@ export function TestTarget({ settings, onChange, kind = "search", legend = "Test
   };
   return (
     <fieldset className="target">
-      <legend>{legend}</legend>
+      <legend>{legend ?? text.testTarget}</legend>
       <Select
-        label="Collection"
+        label={text.collection}
         value={settings.corpus ?? ""}
         options={[
-          ["", "Default"],
-          [ALL, "All (balanced)"],
+          ["", text.default],
+          [ALL, text.allBalanced],
           ...withChosen(
             settings.corpus,
             known.map((each) => each.name),
@@ -46,51 +48,54 @@ export function TestTarget({ settings, onChange, kind = "search", legend = "Test
         onChange={(corpus) => set({ corpus: corpus || null })}
       />
       <Select
-        label="Version"
+        label={text.version}
         value={settings.version === null ? "" : JSON.stringify(settings.version)}
         options={[
-          ["", "Any"],
+          ["", text.any],
           ...(versions.data?.versions ?? []).map((each) => [JSON.stringify(each), String(each)] as const),
         ]}
         onChange={(version) => set({ version: version ? JSON.parse(version) : null })}
       />
       <Select
-        label="Reranker"
+        label={text.reranker}
         value={settings.reranker ?? ""}
         options={[
-          ["", "Default"],
+          ["", text.default],
           ...RERANKER_CHOICES.map((name) => [name, name.charAt(0).toUpperCase() + name.slice(1)] as const),
         ]}
         onChange={(name) => set({ reranker: rerankerOf(name) })}
       />
       <NumberField
-        label="Documents (top_k)"
-        placeholder="Default"
+        label={text.topK}
+        placeholder={text.default}
         max={MAX_TOP_K}
         value={settings.topK}
         onChange={(topK) => set({ topK })}
       />
       {kind === "ask" ? (
         <Select
-          label="Language of the answer"
+          label={text.answerLanguage}
           value={settings.language ?? ""}
-          options={[["", "Automatic"], ...LANGUAGES.map((name) => [name, name] as const)]}
+          options={[["", text.automatic], ...LANGUAGES.map((name) => [name, name] as const)]}
           onChange={(language) => set({ language: language || null })}
         />
       ) : (
         <NumberField
-          label="Minimum relevance (%)"
-          placeholder="None"
+          label={text.minRelevance}
+          placeholder={text.none}
           max={100}
           value={settings.minRelevance === null ? null : Math.round(settings.minRelevance * 100)}
           onChange={(percent) => set({ minRelevance: percent === null ? null : percent / 100 })}
         />
       )}
       <Checkbox className="check" checked={settings.infer} onChange={(infer) => set({ infer })}>
-        Infer filters from the question
+        {text.infer}
       </Checkbox>
       <details className="wide" open={chosen > 0}>
-        <summary>Filters{chosen > 0 && ` (${chosen} chosen)`}</summary>
+        <summary>
+          {text.filters}
+          {chosen > 0 && ` ${text.chosen(chosen)}`}
+        </summary>
         <FacetChoices
           facets={facets.data}
           chosen={settings.facets}
@@ -101,7 +106,7 @@ export function TestTarget({ settings, onChange, kind = "search", legend = "Test
           checked={settings.mode === "strict"}
           onChange={(isStrict) => set({ mode: isStrict ? "strict" : "prefer" })}
         >
-          Strict: find nothing else. Otherwise, matches rank higher.
+          {text.strict}
         </Checkbox>
       </details>
     </fieldset>
@@ -140,9 +145,10 @@ interface ChoicesProps {
 }
 
 function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
-  if (facets === null) return <p className="small">Loading the attributes …</p>;
+  const text = useMessages("parts");
+  if (facets === null) return <p className="small">{text.loadingAttributes}</p>;
   const choices = withChosenValues(facets, chosen);
-  if (choices.length === 0) return <p className="small">The documents have no attributes.</p>;
+  if (choices.length === 0) return <p className="small">{text.noAttributes}</p>;
   const toggle = (key: string, value: Scalar) => {
     const values = chosen[key] ?? [];
     const next = values.includes(value) ? values.filter((each) => each !== value) : [...values, value];
@@ -150,7 +156,7 @@ function FacetChoices({ facets, chosen, onChange }: ChoicesProps) {
     onChange(next.length > 0 ? { ...others, [key]: next } : others);
   };
   return (
-    <Scrolling className="facets" label="Attributes of the documents">
+    <Scrolling className="facets" label={text.attributes}>
       {choices.map((facet) => (
         <fieldset key={facet.key}>
           <legend>{facet.key}</legend>

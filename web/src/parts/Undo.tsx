@@ -1,5 +1,6 @@
 /** Actions that wait a few seconds for "Undo" before they are carried out, also if people leave the page. */
 
+import { useMessages } from "../messages";
 import { Store, useStore } from "../store";
 import { Button } from "./shapes";
 
@@ -69,13 +70,14 @@ export function useWaiting(): readonly Action[] {
 }
 
 export function UndoBar() {
+  const text = useMessages("parts");
   const actions = useWaiting().filter((action) => !action.isRunning);
   return (
     <div className="undo-bar" role="status">
       {actions.map((action) => (
         <p key={action.id} className="undo">
           <span dir="auto">{action.text}</span>
-          <Button onClick={() => waiting.undo(action.id)}>Undo</Button>
+          <Button onClick={() => waiting.undo(action.id)}>{text.undo}</Button>
         </p>
       ))}
     </div>

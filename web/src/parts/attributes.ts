@@ -1,5 +1,6 @@
 /** Attributes as people write them: NAME=VALUE, with the same meaning as on the command line. */
 import type { DocumentSummary } from "../api/types";
+import { messages } from "../messages";
 
 export type Attributes = DocumentSummary["attributes"];
 type AttributeValue = Attributes[string];
@@ -31,8 +32,8 @@ export function parsePairs(text: string): Attributes | string {
     const at = line.indexOf("=");
     const name = line.slice(0, Math.max(at, 0)).trim();
     const value = line.slice(at + 1).trim();
-    if (!name || !value) return `“${line.trim()}” is not a NAME=VALUE pair`;
-    if (name in found) return `“${name}” is there twice`;
+    if (!name || !value) return messages("parts").notAPair(line.trim());
+    if (name in found) return messages("parts").pairTwice(name);
     found[name] = parseValue(value);
   }
   return found;

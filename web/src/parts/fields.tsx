@@ -76,3 +76,27 @@ function Labelled({ label, isHidden, className = "", children }: LabelProps & { 
     </label>
   );
 }
+
+interface SegmentsProps<Name extends string> {
+  label: string;
+  value: Name;
+  options: readonly (readonly [value: Name, title: string, icon?: ReactNode])[];
+  onChange: (value: Name) => void;
+}
+
+/** One of few choices, which are all seen. */
+export function Segments<Name extends string>({ label, value, options, onChange }: SegmentsProps<Name>) {
+  const id = useId();
+  return (
+    <fieldset className="segments">
+      <legend>{label}</legend>
+      {options.map(([name, title, icon]) => (
+        <label key={name}>
+          <input type="radio" name={id} checked={name === value} onChange={() => onChange(name)} />
+          {icon}
+          {title}
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,4 +1,5 @@
 import { type ComponentType, useCallback, useEffect, useState } from "react";
+import { useMessages } from "../messages";
 import { ErrorBox, Loading } from "./states";
 
 /**
@@ -9,6 +10,7 @@ export function later(load: () => Promise<{ default: ComponentType }>): Componen
   let loaded: ComponentType | null = null;
   // biome-ignore lint/correctness/noComponentHookFactories: it is called once for each page, in the module
   return function Later() {
+    const text = useMessages("parts");
     const [Page, setPage] = useState(() => loaded);
     const [error, setError] = useState<Error | null>(null);
     const start = useCallback(() => {
@@ -21,7 +23,7 @@ export function later(load: () => Promise<{ default: ComponentType }>): Componen
     useEffect(() => {
       if (loaded === null) start();
     }, [start]);
-    if (error) return <ErrorBox error={new Error("The page cannot be loaded.")} onRetry={start} />;
-    return Page ? <Page /> : <Loading what="the page" />;
+    if (error) return <ErrorBox error={new Error(text.pageFailed)} onRetry={start} />;
+    return Page ? <Page /> : <Loading what={text.thePage} />;
   };
 }

@@ -1,5 +1,6 @@
 /** What a view of a document marks, in words. A mark is what people can see: a box on the page, or marked text. */
 import type { DocumentView } from "../api/types";
+import { messages } from "../messages";
 
 type Mark = DocumentView["marks"][number];
 type Box = Mark["boxes"][number];
@@ -30,27 +31,15 @@ interface Found {
 /** Say which of the quotations are marked, and where; null if none was asked for. */
 export function found(view: DocumentView, asked: number): Found | null {
   if (asked === 0) return null;
+  const text = messages("parts");
   const here = new Set(
     marksHere(view)
       .filter((mark) => isVisible(view, mark))
       .map((mark) => mark.index),
   );
-  if (here.size >= asked) return { text: "The quoted words are marked.", isComplete: true };
-  if (here.size > 0)
-    return {
-      text: `${here.size} of ${asked} quotations are marked on what is shown here.`,
-      isComplete: false,
-    };
+  if (here.size >= asked) return { text: text.marked, isComplete: true };
+  if (here.size > 0) return { text: text.markedPartly(here.size, asked), isComplete: false };
   const elsewhere = view.mark_pages.filter((page) => page !== view.page);
-  if (elsewhere.length > 0) {
-    const pages = elsewhere.length === 1 ? "page" : "pages";
-    return {
-      text: `The quoted words are on ${pages} ${elsewhere.join(", ")}, not on this page.`,
-      isComplete: false,
-    };
-  }
-  return {
-    text: "The quoted words are in the indexed text, but their place on the original is not known, so nothing is marked.",
-    isComplete: false,
-  };
+  if (elsewhere.length > 0) return { text: text.markedElsewhere(elsewhere), isComplete: false };
+  return { text: text.markedNowhere, isComplete: false };
 }

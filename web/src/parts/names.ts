@@ -1,4 +1,5 @@
 /** Names that people read, for what the interface calls by identifiers. */
+import { messages } from "../messages";
 
 /**
  * A text with its bidirectional controls made visible: they can show a file name or a sentence in another order than
@@ -13,7 +14,7 @@ export function plain(text: string): string {
 
 /** The last part of a key, to show. */
 export function documentName(uri: string | null | undefined): string {
-  if (!uri) return "Unnamed document";
+  if (!uri) return messages("parts").unnamed;
   const key = documentKey(uri);
   return key.split("/").pop() || key;
 }
@@ -36,12 +37,14 @@ export function place(position: {
   sheet?: string | null | undefined;
   section?: string | null | undefined;
 }): string {
-  const unit = position.is_slide ? "slide" : "page";
-  const pages = position.last_page
-    ? `${unit}s ${position.page} to ${position.last_page}`
-    : position.page
-      ? `${unit} ${position.page}`
-      : null;
-  const recognized = position.is_recognized ? "read from an image" : null;
+  const text = messages("parts");
+  const { page, last_page: last, is_slide: isSlide } = position;
+  const pages =
+    page && last
+      ? (isSlide ? text.slidesTo : text.pagesTo)(page, last)
+      : page
+        ? (isSlide ? text.slide : text.page)(page)
+        : null;
+  const recognized = position.is_recognized ? text.recognized : null;
   return [pages, position.sheet, position.section, recognized].filter(Boolean).join(" › ");
 }

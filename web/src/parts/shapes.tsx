@@ -1,15 +1,32 @@
 /** The shapes that every page is made of. */
 import { type ComponentProps, type FormEvent, type ReactNode, type Ref, useId } from "react";
+import { useMessages } from "../messages";
 import { meaning, type Status } from "../status";
+import { Icon, type IconName } from "./Icon";
 import { place } from "./names";
 
 interface ButtonProps extends ComponentProps<"button"> {
-  kind?: "primary" | "danger" | "quiet" | "link" | undefined;
+  kind?: "primary" | "danger" | "quiet" | "icon" | "link" | undefined;
 }
 
 /** A button that sends no form, unless its type says so. */
 export function Button({ kind, ...others }: ButtonProps) {
   return <button type="button" className={kind} {...others} />;
+}
+
+interface IconButtonProps extends Omit<ButtonProps, "kind" | "children"> {
+  icon: IconName;
+  /** What it does; shown to those who point at it. */
+  label: string;
+}
+
+/** A button that shows only an icon. */
+export function IconButton({ icon, label, ...others }: IconButtonProps) {
+  return (
+    <Button kind="icon" aria-label={label} title={label} {...others}>
+      <Icon name={icon} />
+    </Button>
+  );
 }
 
 interface BadgeProps {
@@ -21,9 +38,69 @@ export function Badge({ kind = "", children }: BadgeProps) {
   return <span className={`badge ${kind}`}>{children}</span>;
 }
 
+interface ChipProps {
+  icon?: IconName;
+  /** Shown to those who point at it: why it is there. */
+  title?: string | undefined;
+  /** What the button does that removes it. */
+  removeLabel?: string;
+  onRemove?: (() => void) | undefined;
+  children: ReactNode;
+}
+
+/** A choice that is in effect, such as a filter, which can be removed. */
+export function Chip({ icon, title, removeLabel = "", onRemove, children }: ChipProps) {
+  return (
+    <span className="chip" title={title}>
+      {icon && <Icon name={icon} size={14} />}
+      <span dir="auto">{children}</span>
+      {onRemove && <IconButton icon="close" label={removeLabel} onClick={onRemove} />}
+    </span>
+  );
+}
+
+/** How sure something is, in three bars and in words. */
+export function Bars({ level, children }: { level: 1 | 2 | 3; children: ReactNode }) {
+  return (
+    <span className={`bars level-${level}`}>
+      <svg width="16" height="14" viewBox="0 0 16 14" aria-hidden="true">
+        {[1, 2, 3].map((each) => (
+          <rect
+            key={each}
+            className={each <= level ? "full" : ""}
+            x={(each - 1) * 6}
+            y={14 - each * 4 - 2}
+            width="4"
+            height={each * 4 + 2}
+            rx="1"
+          />
+        ))}
+      </svg>
+      {children}
+    </span>
+  );
+}
+
+/** Where text will be, while it loads. What loads is announced by `Loading`, or by a region that is busy. */
+export function Skeleton({ lines = 3 }: { lines?: number }) {
+  return (
+    <span className="skeleton" aria-hidden="true">
+      {Array.from({ length: lines }, (_, line) => (
+        <span key={line} />
+      ))}
+    </span>
+  );
+}
+
+/** A text for people who use a screen reader. */
+export function Hidden({ children }: { children: ReactNode }) {
+  return <span className="visually-hidden">{children}</span>;
+}
+
 /** Whether somebody sees a document. */
 export function VisibleBadge({ visible }: { visible: boolean }) {
-  return <Badge kind={visible ? "good" : "bad"}>{visible ? "visible" : "hidden"}</Badge>;
+  const text = useMessages("parts");
+  return <Badge kind={visible ? "good" : "bad"}>{visible ? text.visible : text.hidden}</Badge>;
 }
 
 export function StatusBadge({ status }: { status: Status }) {

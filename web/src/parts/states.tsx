@@ -5,7 +5,9 @@ import { useContext, useEffect, useState } from "react";
 import { ApiError } from "../api/client";
 import type { Note } from "../api/types";
 import { AppContext, type Loaded } from "../context";
+import { useMessages } from "../messages";
 import { NOT_SIGNED_IN } from "../session";
+import { Icon, type IconName } from "./Icon";
 import { plain } from "./names";
 import { SignInButton } from "./SignInButton";
 import { Button } from "./shapes";
@@ -13,6 +15,7 @@ import { Button } from "./shapes";
 const SLOW_SECONDS = 4;
 
 export function Loading({ what }: { what: string }) {
+  const text = useMessages("parts");
   const [isSlow, setSlow] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setSlow(true), SLOW_SECONDS * 1000);
@@ -20,44 +23,47 @@ export function Loading({ what }: { what: string }) {
   }, []);
   return (
     <p className="state loading" role="status">
-      <span className="spinner" aria-hidden="true" /> Loading {what} …
-      {isSlow && " This takes longer than usual."}
+      <span className="spinner" aria-hidden="true" /> {text.loading(what)}
+      {isSlow && ` ${text.slow}`}
     </p>
   );
 }
 
 export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => void }) {
+  const text = useMessages("parts");
   const known = error instanceof ApiError ? error : null;
   const session = useContext(AppContext)?.session;
   const isUnknown = known?.status === 401;
   const title = known?.isOffline
-    ? "No connection"
+    ? text.noConnection
     : isUnknown
       ? known?.code === NOT_SIGNED_IN
-        ? "Sign in"
-        : "Sign in again"
+        ? text.signIn
+        : text.signInAgain
       : known?.status === 403
-        ? "You may not do this"
+        ? text.forbidden
         : known?.status === 429
-          ? "Too many requests"
-          : "This did not work";
+          ? text.tooMany
+          : text.failed;
   return (
     <section className="box error" role="alert">
       <h2>{title}</h2>
       <p>
         {sentence(error.message)}
-        {isUnknown && " What you wrote is kept for you."}
+        {isUnknown && ` ${text.writtenIsKept}`}
       </p>
-      {known?.status === 429 && <p>{waitText(known.waitSeconds)}</p>}
+      {known?.status === 429 && (
+        <p>{known.waitSeconds === null ? text.wait : text.waitSeconds(known.waitSeconds)}</p>
+      )}
       {known?.requestId && (
         <p className="small">
-          Request <code>{known.requestId}</code>
+          {text.request} <code>{known.requestId}</code>
         </p>
       )}
       {isUnknown && session ? (
         <SignInButton session={session} isPrimary />
       ) : (
-        onRetry && <Button onClick={onRetry}>Try again</Button>
+        onRetry && <Button onClick={onRetry}>{text.tryAgain}</Button>
       )}
     </section>
   );
@@ -73,16 +79,43 @@ export function Await({ of: { error, reload }, what }: AwaitProps) {
   return error ? <ErrorBox error={error} onRetry={reload} /> : <Loading what={what} />;
 }
 
-function waitText(seconds: number | null): string {
-  if (seconds === null) return "Wait a moment, then try again.";
-  return `Wait ${seconds} ${seconds === 1 ? "second" : "seconds"}, then try again.`;
+interface Step {
+  title: string;
+  /** What to do, such as a link. */
+  body: ReactNode;
+  isDone?: boolean;
 }
 
-export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+interface EmptyProps {
+  title: string;
+  icon?: IconName;
+  /** What to do first, second and third. */
+  steps?: readonly Step[];
+  children?: ReactNode;
+}
+
+/** There is nothing yet, and what to do about it. */
+export function Empty({ title, icon, steps, children }: EmptyProps) {
   return (
     <section className="state empty">
+      {icon && <Icon name={icon} size={28} />}
       <h2>{title}</h2>
       {children}
+      {steps && (
+        <ol className="steps">
+          {steps.map(({ title, body, isDone }, index) => (
+            <li key={title} className={isDone ? "done" : ""}>
+              <span className="step" aria-hidden="true">
+                {isDone ? <Icon name="check" size={14} /> : index + 1}
+              </span>
+              <div>
+                <h3>{title}</h3>
+                {body}
+              </div>
+            </li>
+          ))}
+        </ol>
+      )}
     </section>
   );
 }

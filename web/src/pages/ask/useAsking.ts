@@ -43,7 +43,8 @@ interface Asked {
 export function useAsking(settings: Settings, { name, addressOf, isConversation }: Options): Asked {
   const { client } = useApp();
   const announce = useAnnounce();
-  const { entry, isRevisited } = usePlace();
+  const { entry, isRevisited, params } = usePlace();
+  const isNew = params.has("new");
   const key = toParams(settings).toString();
   const [all, setAll] = useKept<Conversations>(name, NO_CONVERSATIONS);
   const latest = useRef(all);
@@ -83,7 +84,8 @@ export function useAsking(settings: Settings, { name, addressOf, isConversation 
   // biome-ignore lint/correctness/useExhaustiveDependencies: an entry of the history is asked once
   useEffect(() => {
     const asked = fromParams(new URLSearchParams(key));
-    keep(arriveAt(latest.current, entry));
+    keep(arriveAt(isNew && !isRevisited ? another(latest.current) : latest.current, entry));
+    if (isNew) go(address("ask"), { replace: true });
     if (!asked.question.trim()) return;
     const response = latest.current.turns.find((turn) => turn.entry === entry)?.response;
     if (response) dispatch({ type: "show", response });

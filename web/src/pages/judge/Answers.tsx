@@ -28,7 +28,7 @@ const KEYS = [
 
 const ASKED = {
   name: "judge.answers",
-  addressOf: (settings: Settings) => address("judge", toParams(settings), "answers"),
+  addressOf: (settings: Settings) => address("quality", toParams(settings), "answers"),
   isConversation: false,
 };
 

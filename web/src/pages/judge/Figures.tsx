@@ -56,7 +56,7 @@ export function Figures({ runs }: { runs: Run[] }) {
         {open > 0 &&
           `${count(open, "result")} without a judgment count as irrelevant, so the quality may be higher. `}
         Few questions say little. <code>ragstack eval search</code> measures the questions that you{" "}
-        <a href={address("judge", {}, "questions")}>export</a>, with 95 % intervals.
+        <a href={address("quality", {}, "questions")}>export</a>, with 95 % intervals.
       </p>
     </Card>
   );
@@ -81,7 +81,7 @@ export function PerQuestion({ runs, settings: setups }: { runs: Run[]; settings:
           [
             "Question",
             ([{ question }]) => (
-              <a href={address("judge", { q: question.text }, "results")}>{plain(question.text)}</a>
+              <a href={address("quality", { q: question.text }, "results")}>{plain(question.text)}</a>
             ),
           ],
           [isPair ? "nDCG@10 of A" : "nDCG@10", ([a]) => figure(a.ndcg), "number"],

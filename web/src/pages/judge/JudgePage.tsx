@@ -25,8 +25,8 @@ export default function JudgePage() {
   return (
     <JudgmentsContext value={judgments}>
       <div className="stack judge-page">
-        <h1>Judge</h1>
-        <Tabs label="What to judge" page="judge" tabs={TABS} current={tab} params={params} />
+        <h1>Quality</h1>
+        <Tabs label="What to judge" page="quality" tabs={TABS} current={tab} params={params} />
         {judgments.failure && (
           <div className="box error" role="alert">
             <p>The last judgment could not be saved, so it was undone: {judgments.failure.message}</p>

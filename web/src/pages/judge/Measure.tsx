@@ -34,7 +34,7 @@ export function MeasureTab() {
         a={a}
         b={b}
         onChange={(settings, other) =>
-          go(address("judge", toAddress({ settings, other, missing }), "measure"), { replace: true })
+          go(address("quality", toAddress({ settings, other, missing }), "measure"), { replace: true })
         }
       />
       {state ??
@@ -42,7 +42,7 @@ export function MeasureTab() {
           <Empty title="Nothing to measure yet">
             <p>
               A question counts once a relevant document is known.{" "}
-              <a href={address("judge", {}, "results")}>Judge results</a>
+              <a href={address("quality", {}, "results")}>Judge results</a>
             </p>
           </Empty>
         ) : (

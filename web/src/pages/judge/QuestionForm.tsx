@@ -35,7 +35,7 @@ export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Pr
     if (!written[0]) return;
     const asked = toParams({ ...draft, question: written[0] });
     if (asked.toString() === key) onAgain();
-    else go(address("judge", asked, tab));
+    else go(address("quality", asked, tab));
   };
   return (
     <Form className="ask-form" onSubmit={submit}>
@@ -70,5 +70,5 @@ export function useNext(tab: "results" | "answers", settings: Settings): (() => 
   const { kept } = useApp();
   const { questions } = useJudgments();
   const question = nextQuestion(settings.question, waitingQuestions(kept), questions);
-  return question === null ? null : () => go(address("judge", toParams({ ...settings, question }), tab));
+  return question === null ? null : () => go(address("quality", toParams({ ...settings, question }), tab));
 }

@@ -10,9 +10,9 @@ import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
 import { Checkbox } from "../../parts/fields";
 import { documentName, plain } from "../../parts/names";
-import { Badge, Button, Card, Scrolling } from "../../parts/shapes";
+import { Badge, Button, Card, Hidden, Scrolling } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
-import { Hidden, Table } from "../../parts/Table";
+import { Table } from "../../parts/Table";
 import { address } from "../../route";
 import { useJudgments } from "./useJudgments";
 
@@ -57,8 +57,8 @@ export function QuestionsTab() {
         (questions.length === 0 ? (
           <Empty title="No question was judged yet">
             <p>
-              Judge <a href={address("judge", {}, "results")}>results</a> or{" "}
-              <a href={address("judge", {}, "answers")}>answers</a>; the questions are kept here.
+              Judge <a href={address("quality", {}, "results")}>results</a> or{" "}
+              <a href={address("quality", {}, "answers")}>answers</a>; the questions are kept here.
             </p>
           </Empty>
         ) : (
@@ -86,7 +86,7 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
         rows={questions}
         keyOf={({ id }) => id}
         columns={[
-          ["Question", ({ text }) => <a href={address("judge", { q: text }, "results")}>{plain(text)}</a>],
+          ["Question", ({ text }) => <a href={address("quality", { q: text }, "results")}>{plain(text)}</a>],
           ["Judged", ({ grades }) => grades.size, "number"],
           ["Relevant", ({ grades }) => [...grades.values()].filter((grade) => grade > 0).length, "number"],
           ["Answer", (question) => <JudgedAnswer {...question} />],
@@ -116,7 +116,7 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
 function JudgedAnswer({ text, answer }: Question) {
   return (
     <>
-      <a href={address("judge", { q: text }, "answers")}>
+      <a href={address("quality", { q: text }, "answers")}>
         {answer === null ? "Judge the answer" : "Ask again"}
       </a>{" "}
       {answer?.grade === 1 && <Badge kind="good">good</Badge>}

@@ -8,9 +8,9 @@ import { useAnnounce } from "../../parts/Announcer";
 import { Confirm } from "../../parts/Dialog";
 import { Select, TextField } from "../../parts/fields";
 import { plain } from "../../parts/names";
-import { Badge, Button, Card, VisibleBadge } from "../../parts/shapes";
+import { Badge, Button, Card, Hidden, VisibleBadge } from "../../parts/shapes";
 import { Await, Empty, ErrorBox } from "../../parts/states";
-import { Hidden, Table } from "../../parts/Table";
+import { Table } from "../../parts/Table";
 import { address } from "../../route";
 import { MissingGroups } from "./Groups";
 
@@ -289,7 +289,7 @@ function Explain({ rules }: { rules: Rules }) {
             }}
           />
           <p className="small">
-            <a href={address("operate", { as: viewer.trim() }, "view-as")}>
+            <a href={address("admin", { as: viewer.trim() }, "view-as")}>
               See all documents as <bdi>{plain(viewer.trim())}</bdi>
             </a>
           </p>

@@ -17,8 +17,8 @@ export default function OperatePage() {
   const tab = TABS.find(([name]) => name === id)?.[0] ?? "status";
   return (
     <div className="stack operate-page">
-      <h1>Operate</h1>
-      <Tabs label="What to operate" page="operate" tabs={TABS} current={tab} />
+      <h1>Admin</h1>
+      <Tabs label="What to operate" page="admin" tabs={TABS} current={tab} />
       {tab === "status" ? <StatusTab /> : tab === "access" ? <AccessTab /> : <ViewAsTab />}
     </div>
   );

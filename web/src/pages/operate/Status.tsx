@@ -3,9 +3,9 @@
 import { useEffect, useRef, useState } from "react";
 import { useLoaded, useRepeated } from "../../context";
 import { count, duration, time } from "../../format";
-import { Badge, Button, Card } from "../../parts/shapes";
+import { Badge, Button, Card, Hidden } from "../../parts/shapes";
 import { Await, Notice, sentence } from "../../parts/states";
-import { Hidden, Table } from "../../parts/Table";
+import { Table } from "../../parts/Table";
 import { address } from "../../route";
 import { isStatus, JOB_BADGES, meaning, STATUSES } from "../../status";
 import { nextPause, problems, quietAlarms, type ServiceStatus, SHORTEST_PAUSE, wordSearch } from "./service";

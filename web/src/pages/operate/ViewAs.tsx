@@ -35,7 +35,7 @@ export function ViewAsTab() {
   const [draft, setDraft] = useState(viewer);
   useEffect(() => setDraft(viewer), [viewer]);
   const rules = useRules();
-  const submit = () => go(address("operate", { as: draft.trim() }, "view-as"));
+  const submit = () => go(address("admin", { as: draft.trim() }, "view-as"));
   return (
     <>
       <Form className="fields" onSubmit={submit}>
@@ -117,7 +117,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
       <MissingGroups
         viewer={viewer}
         missing={missing}
-        onAdd={(next) => go(address("operate", { as: next }, "view-as"))}
+        onAdd={(next) => go(address("admin", { as: next }, "view-as"))}
       />
       <fieldset className="plain row">
         <legend className="visually-hidden">Show</legend>
@@ -128,7 +128,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
               name="show"
               checked={show === name}
               onChange={() =>
-                go(address("operate", { as: viewer, ...(name === "all" ? {} : { show: name }) }, "view-as"), {
+                go(address("admin", { as: viewer, ...(name === "all" ? {} : { show: name }) }, "view-as"), {
                   replace: true,
                 })
               }

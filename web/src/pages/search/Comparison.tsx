@@ -5,8 +5,8 @@ import type { RetrievedResult, RetrieveResponse } from "../../api/types";
 import { figure, isKnown, percent } from "../../format";
 import { place } from "../../parts/names";
 import { DocumentButton, type Shown } from "../../parts/Original";
-import { Badge } from "../../parts/shapes";
-import { Hidden, Table } from "../../parts/Table";
+import { Badge, Hidden } from "../../parts/shapes";
+import { Table } from "../../parts/Table";
 import { type Change, changes, described, resultKey, summary } from "./changes";
 
 interface Props {

@@ -6,8 +6,8 @@ import { figure, isKnown, percent } from "../../format";
 import { describe } from "../../parts/InferredChip";
 import { documentKey } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
-import { Button, Where } from "../../parts/shapes";
-import { Facts, Hidden, Table } from "../../parts/Table";
+import { Button, Hidden, Where } from "../../parts/shapes";
+import { Facts, Table } from "../../parts/Table";
 import { Excerpt } from "./Excerpt";
 import { FILTERS } from "./explanation";
 

@@ -1,0 +1,68 @@
+import type { Messages } from "..";
+import { wordsIn } from "../words";
+
+const { counted } = wordsIn("de");
+
+export const frame: Messages["frame"] = {
+  skip: "Zum Inhalt springen",
+  pages: "Seiten",
+  page: {
+    ask: "Fragen",
+    documents: "Dokumente",
+    search: "Suche",
+    quality: "Qualität",
+    admin: "Verwaltung",
+  },
+  newQuestion: "Neue Frage",
+  notFound: "Diese Seite gibt es nicht",
+  notFoundHint: "Die Adresse ist vielleicht falsch oder aus einer anderen Version.",
+  refused: "Du kannst diese Seite nicht öffnen",
+  refusedHint: (right) => `Dafür brauchst du das Recht „${right}“. Bitte jemanden aus dem Betrieb darum.`,
+  toAsk: "Eine Frage stellen",
+
+  account: "Konto:",
+  notSignedIn: "Nicht angemeldet",
+  groups: (groups) => `Gruppen: ${groups}`,
+  rights: (rights) => `Rechte: ${rights}`,
+  noRights: "keine",
+  seesAll: "Sieht alle Dokumente",
+  sees: (labels) => `Sieht ${labels}`,
+  seesNothing: "Sieht nur Dokumente ohne Label",
+  writes: (prefix) => `Schreibt in ${prefix}`,
+  writesSome: (count) => `Schreibt in ${counted(count, "Ordner", "Ordner")}`,
+  writesEverywhere: "Schreibt überall",
+  theme: "Farben",
+  themes: { light: "Hell", dark: "Dunkel", system: "System" },
+  language: "Sprache",
+  signIn: "Anmelden",
+  signInAgain: "Neu anmelden",
+  signOut: "Abmelden",
+  signingOut: "Abmelden …",
+  signInFailed: (reason) => `Die Anmeldeseite ist nicht erreichbar: ${reason}`,
+  expired: (name) => `Die Sitzung von ${name} ist abgelaufen.`,
+  draftKept: (name) =>
+    `Melde dich an, um weiterzumachen. Was ${name} geschrieben hat, bleibt erhalten, und niemand sonst sieht es nach dem Anmelden.`,
+  draftKeptForYou:
+    "Melde dich an, um weiterzumachen. Was du geschrieben hast, bleibt erhalten, und niemand sonst sieht es nach dem Anmelden.",
+  welcome: "Suche in deinen Dokumenten und stelle Fragen dazu. Du siehst, worauf du Zugriff hast.",
+  apiKey: "API-Schlüssel",
+  apiKeyHint: "Er bleibt in diesem Tab und ist vergessen, wenn du ihn schließt.",
+  useKey: "Diesen Schlüssel verwenden",
+  continueSignedOut: "Ohne Anmeldung weiter",
+  loadingAccount: "Dein Konto",
+  noAccount: "Der Dienst kennt dich nicht",
+
+  controlK: "Strg K",
+  palette: "Gehe zu …",
+  palettePlaceholder: "Zu einer Seite, einem Dokument oder einer Einstellung",
+  paletteResults: "Treffer",
+  paletteNothing: "Nichts hat diese Wörter.",
+  paletteFound: (count) => counted(count, "Treffer", "Treffer"),
+  groupPages: "Seiten",
+  groupActions: "Aktionen",
+  groupDocuments: "Dokumente",
+  setTheme: (theme) => `Farben: ${theme}`,
+  setLanguage: (language) => `Sprache: ${language}`,
+  askThis: (question) => `„${question}“ fragen`,
+  searchThis: (words) => `„${words}“ suchen`,
+};
