@@ -2,7 +2,7 @@
 
 botocore parses the addresses of every AWS service whenever a process makes its first client, and a service's whole
 description, with its documentation, for each client: 18 and 4 to 8 milliseconds of a cold start. For each connection,
-it loads the certificates of every public authority: 28 milliseconds (benchmarks/cold_start.py).
+it loads the certificates of every public authority: 17 to 28 milliseconds (benchmarks/cold_start.py).
 """
 
 import gzip
