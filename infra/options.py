@@ -19,6 +19,7 @@ from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, as_text, read_settings
+from ragstack_common.settings.gaps import GapSettings
 from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, IngestionSettings
 from ragstack_common.settings.names import EVERY_COLLECTION, MANAGED, MILVUS_ENGINE
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
@@ -155,6 +156,11 @@ class Options(ContextValues):
     def answers(self) -> AnswerSettings:
         """The settings of answers."""
         return self._read(AnswerSettings)
+
+    @cached_property
+    def gaps(self) -> GapSettings:
+        """Which questions are kept."""
+        return self._read(GapSettings)
 
     @cached_property
     def ingestion(self) -> IngestionSettings:

@@ -25,9 +25,10 @@ from infra.engine import grant_model
 from infra.layers import extra_layer
 from infra.options import Options
 from infra.target import Target
-from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, JUDGMENT
+from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, GAP, JUDGMENT
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.gaps import GapSettings
 from ragstack_common.settings.ingestion import (
     DocumentApiSettings,
     DocumentSettings,
@@ -111,7 +112,7 @@ def answers_function(
         reads_access=True,
         reserved_concurrency=options.answers_concurrency,
         searches=True,
-        settings=[QuerySettings, AnswerSettings, RetrieverToolSettings, TraceSettings, AccessSettings],
+        settings=[QuerySettings, AnswerSettings, GapSettings, RetrieverToolSettings, TraceSettings, AccessSettings],
         timeout_seconds=math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS,
     ).function
     _grant_search(function, path, options)
@@ -120,6 +121,8 @@ def answers_function(
     path.registry.grant_names(function)
     if options.access_settings.limits_questions:
         path.registry.grant(function, [UPDATE], [f"{BUDGET}#*"])
+    if options.gaps.questions:
+        path.registry.grant(function, [UPDATE], [GAP])
     if options.target is Target.AWS:
         for model in filter(None, (answers.answer_model, answers.answer_fallback_model, answers.support_model)):
             # Source: service authorization reference, Converse and ConverseStream.
@@ -226,7 +229,7 @@ def documents_function(
         memory_mb=API_MEMORY_MB,
         options=options,
         reads_access=True,
-        settings=[DocumentApiSettings, AccessSettings],
+        settings=[DocumentApiSettings, GapSettings, AccessSettings],
         starts_from_snapshot=True,
         # The timeout of API Gateway.
         timeout_seconds=29,
@@ -236,7 +239,7 @@ def documents_function(
     path.documents.grant(function, object_actions, "Callers upload and delete any document")
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
-    path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*"))
+    path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*", GAP, f"{BUDGET}#*"))
     if options.access_file:
         path.registry.grant(function, [PUT, UPDATE, DELETE], [ACCESS])
     _grant_access_control(function, path, options)

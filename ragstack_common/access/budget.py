@@ -22,7 +22,7 @@ DAY_SECONDS: Final = 86_400
 
 
 class DailyBudget:
-    """Counts the questions of each caller and day, in UTC.
+    """Counts the questions of each caller and day, in UTC, or another *unit* that callers send.
 
     A role or a key can stand for a backend that asks for many people, so programs have a limit of their own. No limit
     is 0.
@@ -35,6 +35,8 @@ class DailyBudget:
         limit: int,
         of_program: int = 0,
         *,
+        unit: str = "questions",
+        verb: str = "asked",
         sink: AuditSink | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -42,6 +44,8 @@ class DailyBudget:
         self._table = table
         self._limit = limit
         self._of_program = of_program
+        self._unit = unit
+        self._verb = verb
         self._sink = sink
         self._clock = clock
 
@@ -68,7 +72,8 @@ class DailyBudget:
         if caller.is_local or limit == 0:
             return
         now = self._clock()
-        day = datetime.fromtimestamp(now, UTC).date().isoformat()
+        today = datetime.fromtimestamp(now, UTC).date().isoformat()
+        day = today if self._unit == "questions" else f"{today}#{self._unit}"
         place = f"{BUDGET}#{hashlib.sha256(caller.name.encode()).hexdigest()[:32]}"
         with reaching_the_registry():
             counted = if_holds(
@@ -84,6 +89,8 @@ class DailyBudget:
                 )
             )
         if counted is None:
-            record("limit reached", caller, resource="questions", rule=f"{limit} questions a day", sink=self._sink)
-            text = f"{caller.name} asked {limit} questions today, which is the limit; it ends at midnight, UTC"
+            record("limit reached", caller, resource=self._unit, rule=f"{limit} {self._unit} a day", sink=self._sink)
+            text = (
+                f"{caller.name} {self._verb} {limit} {self._unit} today, which is the limit; it ends at midnight, UTC"
+            )
             raise LimitReachedError(text, int(DAY_SECONDS - now % DAY_SECONDS) + 1)

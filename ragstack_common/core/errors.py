@@ -23,6 +23,7 @@ answers a request maps a class to a status.
     ├── LimitReachedError                the caller reached a limit
     ├── NotFoundError                    nothing has the name that was given
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
+    │   ├── GapNotFoundError             the caller sees no such gap
     │   ├── JobNotFoundError             there is no ingestion job of that id
     │   └── UnknownCollectionError       the caller named a collection or partition that does not exist
     ├── JobConflictError                 another ingestion job is still running
@@ -181,6 +182,10 @@ class NotFoundError(RagStackError):
 
 class DocumentNotFoundError(NotFoundError):
     """Neither the documents bucket nor the registry has the document."""
+
+
+class GapNotFoundError(NotFoundError):
+    """The caller sees no gap of that id."""
 
 
 class JobNotFoundError(NotFoundError):

@@ -123,6 +123,11 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
     "export_judgments": ApiRoute(
         QUERY, "GET", "/api/judgments/export", Right.READ, "Export judgments as a data set in BEIR's form"
     ),
+    "report_gap": ApiRoute(
+        DOCUMENTS, "POST", "/api/gaps", Right.READ, "Report a question without a good answer", status=HTTPStatus.CREATED
+    ),
+    "list_gaps": ApiRoute(DOCUMENTS, "GET", "/api/gaps", Right.READ, "List questions without a good answer"),
+    "change_gap": ApiRoute(DOCUMENTS, "PATCH", "/api/gaps/{id}", Right.READ, "Close or reopen a gap", errors=_UNKNOWN),
     "me": ApiRoute(DOCUMENTS, "GET", "/api/me", Right.READ, "Describe the caller"),
     "get_access": ApiRoute(DOCUMENTS, "GET", "/api/access", Right.OPERATE, "Get the rules of access", tag=_OPERATORS),
     "change_access": ApiRoute(

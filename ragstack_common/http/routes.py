@@ -45,6 +45,7 @@ from ragstack_common.services.failure_models import (
     ReplayRequest,
 )
 from ragstack_common.services.failures import Failures
+from ragstack_common.services.gaps import Gap, GapChange, GapList, GapReport, Gaps, ReportedGap
 from ragstack_common.services.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.services.judgments import Judgment, JudgmentChange, JudgmentList, Judgments
 from ragstack_common.services.measures import JudgedRanking, Measures, measure
@@ -72,6 +73,7 @@ class DocumentService:
     failures: Failures
     access: Access
     judgments: Judgments
+    gaps: Gaps
     status: DeploymentStatus
 
     @classmethod
@@ -82,6 +84,7 @@ class DocumentService:
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
         registry = DocumentRegistry(table, client, metrics=metrics)
         guard = Guard.from_env(env)
+        gaps = Gaps.from_env(env, client, table, guard)
         queue_urls = {
             "events": settings.ingestion_queue_url,
             "status checks": settings.status_queue_url,
@@ -97,7 +100,8 @@ class DocumentService:
             jobs=Jobs(JobStore(table, client, metrics=metrics), settings.jobs_queue_url, sqs),
             catalogue=lambda caller: Catalogue(client, table, guard.rules().labels(caller)),
             access=Access(guard, registry, bucket),
-            judgments=Judgments(client, table, guard),
+            judgments=Judgments(client, table, guard, gaps=gaps),
+            gaps=gaps,
             status=DeploymentStatus(
                 dynamodb=client,
                 table=table,
@@ -134,12 +138,13 @@ CurrentCaller: TypeAlias = Callable[[], Caller]
 
 
 def add_routes(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
-    """Add the routes of documents, jobs, failures, access and judgments; the service is called with each request."""
+    """Add the routes of documents, jobs, failures, access, judgments and gaps; each request calls the service."""
     _add_documents(app, service, caller)
     _add_jobs(app, service)
     _add_failures(app, service)
     _add_access(app, service, caller)
     _add_judgments(app, service, caller)
+    _add_gaps(app, service, caller)
 
 
 def _add_documents(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
@@ -304,3 +309,20 @@ def _add_judgments(app: APIGatewayRestResolver, service: Service, caller: Curren
     def measure_ranking(request: JudgedRanking) -> Measures:
         """Compute nDCG, recall and reciprocal rank of the first ten documents, as `ragstack eval` does."""
         return measure(request)
+
+
+def _add_gaps(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
+    @serve(app, "report_gap")
+    def report_gap(request: GapReport) -> ReportedGap:
+        """Say that an answer is missing, to those who can add documents and see all that the caller sees."""
+        return service().gaps.report(caller(), request)
+
+    @serve(app, "list_gaps")
+    def list_gaps() -> GapList:
+        """List gaps, for operators and for those who may write documents, of whose questions they see the scope."""
+        return service().gaps.groups(caller())
+
+    @serve(app, "change_gap")
+    def change_gap(id: _Id, request: GapChange) -> Gap:  # noqa: A002 - the name in the path
+        """Say that a gap is answered or dismissed, or open it again."""
+        return service().gaps.change(caller(), id, request)

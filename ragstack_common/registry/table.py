@@ -14,6 +14,9 @@
     GATE                         GATE                      the full synchronisation that blocks direct ingestion
     SNAPSHOT                     SNAPSHOT                  a snapshot of the catalogue that was requested
     BUDGET#<digest of a caller>  <day>                     number of questions of the caller on that day, in UTC
+    BUDGET#<digest of a caller>  <day>#reports             number of reports of gaps, in the same way
+    GAP                          <digest of words>#<digest of a caller>  what a caller asked without a good answer
+    GAP                          <digest of words>         whether such questions are open, answered or dismissed
     JUDGMENT                     <digest of a caller>      a caller with judgments, and their numbers by year
     JUDGMENT#<digest of a caller>  <query>#<digest of a document>  a caller's judgment
     ACCESS                       VERSION                   number of the changes of the access rules
@@ -80,8 +83,9 @@ SNAPSHOT: Final = "SNAPSHOT"
 ACCESS: Final = "ACCESS"
 BUDGET: Final = "BUDGET"
 JUDGMENT: Final = "JUDGMENT"
+GAP: Final = "GAP"
 
-IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT)
+IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT, GAP)
 """Partitions whose items cannot be rebuilt from the documents bucket."""
 
 RECOVERABLE: Final = (CATALOGUE, DOCUMENT)

@@ -1,30 +1,39 @@
 """Questions: the service that searches, and answers from what it finds."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from time import monotonic, time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import Caller
+from ragstack_common.access.guard import Guard
 from ragstack_common.answers.answering import Answering, AnswerInput, Stopwatch
 from ragstack_common.answers.followup import self_contained
 from ragstack_common.answers.models.protocol import MIN_CONFIDENCE, ModelMessage, ModelProvider
 from ragstack_common.answers.span import AnswerSpan, answer_span
 from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline
-from ragstack_common.core.errors import GenerationError
+from ragstack_common.core.errors import GenerationError, RagStackError
 from ragstack_common.core.reporting import redacted
-from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.search.models import Note, SearchOutcome
 from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
 from ragstack_common.services.closest import closest_documents
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RequestOptions, RetrieveRequest, report_members
 from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.gaps import GapSettings
+
+if TYPE_CHECKING:
+    from ragstack_common.services.gaps import Gaps
 
 ACCESS_CHECK_SECONDS: Final = 1.0
 """Maximum age of the check of the caller's access when an event is sent."""
+
+NOTE_SECONDS: Final = 2.0
+"""A response without an answer waits this long until its question is kept, which usually takes milliseconds."""
 
 
 class AskService:
@@ -38,18 +47,21 @@ class AskService:
         *,
         judge: ModelProvider | None = None,
         budget: DailyBudget | None = None,
+        gaps: "Gaps | None" = None,
         clock: Callable[[], float] = monotonic,
         now: Callable[[], float] = time,
     ) -> None:
         """Bind a provider of answers to a service that searches.
 
-        Without a judge, the provider judges its own sentences; *now* returns seconds since 1970.
+        Without a judge, the provider judges its own sentences; questions without an answer are added to *gaps*; *now*
+        returns seconds since 1970.
         """
         self.searches = searches
         self._settings = settings
         self._provider = provider
         self._judge = judge or provider
         self._budget = budget
+        self._gaps = gaps
         self._clock = clock
         self._now = now
 
@@ -61,7 +73,14 @@ class AskService:
         settings = AnswerSettings.from_env(env)
         searches, provider = QueryService.from_env(env, metrics), provider_from(settings)
         judge = judge_from(settings, provider)
-        return cls(settings, searches, provider, judge=judge, budget=DailyBudget.from_env(env))
+        return cls(
+            settings,
+            searches,
+            provider,
+            judge=judge,
+            budget=DailyBudget.from_env(env),
+            gaps=unanswered_from_env(env, searches.settings.registry_table),
+        )
 
     async def ask(self, request: AskRequest, caller: Caller) -> AskResponse:
         """Answer a question from what the caller sees.
@@ -147,6 +166,8 @@ class AskService:
         response = AskResponse(**dict(answer), **report, closest=closest)
         await self._seen(outcome, caller, seen_at)
         span.ended(response)
+        if self._gaps is not None and not answer.answered and outcome.complete:
+            await self._noted(self._gaps, caller, searched or request.question, request)
         yield response
 
     async def _seen(self, outcome: SearchOutcome, caller: Caller, seen_at: float) -> float:
@@ -157,6 +178,26 @@ class AskService:
         await in_thread(partial(self.searches.require_sight, outcome, caller))
         return now
 
+    async def _noted(self, gaps: "Gaps", caller: Caller, question: str, request: AskRequest) -> None:
+        """Keep a question without an answer. A failure to do so changes nothing for the caller."""
+        settings = request.model_dump(mode="json", exclude_defaults=True, exclude={"question", "chat_history"})
+        add = partial(gaps.add, caller, question, "no_answer", settings=settings)
+        try:
+            async with asyncio.timeout(NOTE_SECONDS):
+                await in_thread(add)
+        except (RagStackError, TimeoutError) as error:
+            LOGGER.warning("a question without an answer was not kept: %s", error)
+
     def close(self) -> None:
         """Close the engine. A Lambda function does not need to: everything ends with its container."""
         self.searches.close()
+
+
+def unanswered_from_env(env: Mapping[str, str], table: str | None) -> "Gaps | None":
+    """Return where questions without an answer are kept; None if they are not."""
+    if table is None or not GapSettings.from_env(env).questions:
+        return None
+    from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - only for this
+    from ragstack_common.services.gaps import Gaps  # noqa: PLC0415
+
+    return Gaps(dynamodb_client(), table, Guard.from_env(env), stores_questions=True)

@@ -25,6 +25,7 @@ from ragstack_common.core.times import Time, iso
 from ragstack_common.registry.reads import query_items
 from ragstack_common.registry.table import EXPIRES_AT, JUDGMENT, MAX_KEY_BYTES, PARTITION_KEY, SORT_KEY, Item, to_item
 from ragstack_common.registry.transactions import Transactions, Write, if_holds
+from ragstack_common.services.gaps import Gaps
 from ragstack_common.services.measures import DocumentName, Grade
 
 if TYPE_CHECKING:
@@ -103,9 +104,10 @@ class Judgments:
     table: str
     guard: Guard
     clock: Callable[[], float] = time.time
+    gaps: Gaps | None = None
 
     def write(self, caller: Caller, change: JudgmentChange) -> Judgment:
-        """Replace or delete the caller's judgment; the last write counts.
+        """Replace or delete the caller's judgment; the last write counts. A bad answer is a gap.
 
         Raises:
             LimitReachedError: The caller has made the maximum number of new ones this year.
@@ -126,6 +128,11 @@ class Judgments:
                 self._replace(
                     caller, key, {"judgment": judgment.model_dump_json(), EXPIRES_AT: int(now) + KEPT_SECONDS}
                 )
+        if self.gaps is not None and change.document is None:
+            if change.answer_grade == 0:
+                self.gaps.add(caller, change.query, "bad")
+            else:
+                self.gaps.remove_bad(caller, change.query)
         return judgment
 
     def page(self, caller: Caller, *, of_all: bool, limit: int, token: str | None = None) -> JudgmentList:

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Allowed, BusName, Settings, separated_names
+from ragstack_common.settings.gaps import GapSettings
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_common.settings.names import OTHER_STORE
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
@@ -226,6 +227,7 @@ class ViewerSettings(DocumentSettings):
 FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
     QuerySettings,
     AnswerSettings,
+    GapSettings,
     RetrieverToolSettings,
     IngestionSettings,
     ReconcileSettings,

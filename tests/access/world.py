@@ -39,7 +39,7 @@ from ragstack_common.search.inference import Vocabulary
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from ragstack_common.services import search
-from ragstack_common.services.ask import AskService
+from ragstack_common.services.ask import AskService, unanswered_from_env
 from ragstack_common.services.documents import Documents
 from ragstack_common.services.operations import ServiceOperations
 from ragstack_common.services.search import QueryService
@@ -227,7 +227,8 @@ class World:
 
     def answers(self) -> AskService:
         if self.answering is None:
-            self.answering = AskService(AnswerSettings(), self.searches(), ExtractiveProvider())
+            gaps = unanswered_from_env(os.environ, TABLE)
+            self.answering = AskService(AnswerSettings(), self.searches(), ExtractiveProvider(), gaps=gaps)
         return self.answering
 
     def call(self, caller: Caller, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:

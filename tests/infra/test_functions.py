@@ -97,7 +97,7 @@ RECEIVERS = {
     "reconcile": {"ChangesEvents", "JobsQueue"},
 }
 WRITTEN = {
-    "documents": ["JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*"],
+    "documents": ["JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*", "GAP", "BUDGET#*"],
     "answers": ["BUDGET#*"],
     "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "CATALOGUE#*", "SNAPSHOT"],
 }
