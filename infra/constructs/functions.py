@@ -25,7 +25,7 @@ from infra.engine import grant_model
 from infra.layers import extra_layer
 from infra.options import Options
 from infra.target import Target
-from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, GAP, JUDGMENT
+from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, ENTRIES, GAP, JUDGMENT
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.gaps import GapSettings
@@ -196,7 +196,7 @@ def authorizer_function(scope: Construct, options: Options, issuer: Issuer) -> l
 def _grant_search(function: lambda_.Function, path: IngestionPath, options: Options) -> None:
     path.knowledge_base.grant_search(function)
     of_labels = [f"{CATALOGUE}#*"] if options.access_file else []
-    path.registry.grant(function, LIST, [CATALOGUE, *of_labels, ACCESS])
+    path.registry.grant(function, LIST, [CATALOGUE, *(of_labels or [ENTRIES]), ACCESS])
     _grant_access_control(function, path, options)
     path.snapshot.grant(function, "s3:GetObject")
     for engine in options.engines:
@@ -243,6 +243,7 @@ def documents_function(
     if options.access_file:
         path.registry.grant(function, [PUT, UPDATE, DELETE], [ACCESS])
     _grant_access_control(function, path, options)
+    path.snapshot.grant(function, "s3:GetObject")
     path.jobs.queue.grant_send_messages(function)
     path.changes.queue.grant_send_messages(function)
     path.dead_letters.queue.grant_consume_messages(function)

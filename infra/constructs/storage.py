@@ -29,7 +29,7 @@ from ragstack_common.registry.table import (
     SORT_KEY,
     URI,
 )
-from ragstack_common.settings.names import SNAPSHOT_KEY
+from ragstack_common.settings.names import DIRECTORY_KEY, SNAPSHOT_KEY
 
 LOCAL_BUCKET_NAME: Final = "ragstack-documents"
 """Known before anything is deployed: the local knowledge base is created with its data source first."""
@@ -162,7 +162,7 @@ def _announce_changes(bucket: s3.CfnBucket, changes: DocumentQueue) -> None:
 
 
 class SnapshotBucket(Construct):
-    """The snapshot of attribute values: written by one function, read by those that search.
+    """The snapshot of attribute values, and the directory of documents: written by one function, read by the API.
 
     It is not in the documents bucket, whose every object is a document, and which the deployer may own.
     """
@@ -180,18 +180,18 @@ class SnapshotBucket(Construct):
             if target is Target.LOCAL
             else RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
-        acknowledge(self.bucket, "S1", "Only functions read and write its one object, which is derived from documents")
+        acknowledge(self.bucket, "S1", "Only functions read and write its objects, which are derived from documents")
 
     def grant(self, function: iam.IGrantable, *actions: str) -> None:
-        """Allow *function* these actions with the snapshot.
+        """Allow *function* these actions with the snapshot and the directory.
 
         Without permission to list, S3 answers 403 if there is none.
         """
-        for permitted, arn in (
-            (("s3:ListBucket",), self.bucket.bucket_arn),
-            (actions, self.bucket.arn_for_objects(SNAPSHOT_KEY)),
+        for permitted, arns in (
+            (("s3:ListBucket",), [self.bucket.bucket_arn]),
+            (actions, [self.bucket.arn_for_objects(key) for key in (SNAPSHOT_KEY, DIRECTORY_KEY)]),
         ):
-            iam.Grant.add_to_principal(actions=[*permitted], grantee=function, resource_arns=[arn])
+            iam.Grant.add_to_principal(actions=[*permitted], grantee=function, resource_arns=arns)
 
 
 class DocumentRegistry(Construct):

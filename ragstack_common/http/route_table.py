@@ -57,6 +57,9 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
         DOCUMENTS, "POST", "/api/documents", Right.WRITE, "Request the upload of a document", status=HTTPStatus.CREATED
     ),
     "list_documents": ApiRoute(DOCUMENTS, "GET", "/api/documents", Right.READ, "List documents and their status"),
+    "find_documents": ApiRoute(
+        DOCUMENTS, "GET", "/api/documents/find", Right.READ, "Find documents by words of their names and attributes"
+    ),
     "get_document": ApiRoute(DOCUMENTS, "GET", "/api/documents/{id}", Right.READ, "Get a document", errors=_UNKNOWN),
     "change_document": ApiRoute(
         DOCUMENTS,

@@ -35,8 +35,16 @@ from ragstack_common.services.access import (
 )
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.dead_letters import DeadLetterQueue
-from ragstack_common.services.document_models import DocumentDetail, DocumentList, Facets, WrittenStatus
-from ragstack_common.services.documents import EVENT_OF_CHANGE, MAX_VALUES, Documents, read_facets
+from ragstack_common.services.document_models import DocumentDetail, DocumentList, Facets, FoundDocuments, WrittenStatus
+from ragstack_common.services.documents import (
+    DEFAULT_FOUND,
+    EVENT_OF_CHANGE,
+    MAX_FOUND,
+    MAX_VALUES,
+    Documents,
+    directory_of,
+    read_facets,
+)
 from ragstack_common.services.failure_models import (
     DiscardAnswer,
     DiscardRequest,
@@ -96,7 +104,7 @@ class DocumentService:
         }
         return cls(
             uploads=Uploads(settings, bucket, registry, guard),
-            documents=Documents(registry, bucket, guard),
+            documents=Documents(registry, bucket, guard, directory_of(settings)),
             jobs=Jobs(JobStore(table, client, metrics=metrics), settings.jobs_queue_url, sqs),
             catalogue=lambda caller: Catalogue(client, table, guard.rules().labels(caller)),
             access=Access(guard, registry, bucket),
@@ -185,6 +193,21 @@ def _add_documents(app: APIGatewayRestResolver, service: Service, caller: Curren
         if sum(each is not None for each in (key, uri, status, corpus, next_token, prefix, name)) > 1:
             raise InvalidRequestError("key and uri each name one document: give one of them, and no other filter")
         return service().documents.named(caller(), key=key, uri=uri)
+
+    @serve(app, "find_documents")
+    def find_documents(
+        query: Annotated[
+            str,
+            Query(
+                min_length=1,
+                max_length=MAX_PARAMETER_CHARACTERS,
+                description="Words of names, folders and attribute values, in any order; a key; or an s3:// URI",
+            ),
+        ],
+        limit: Annotated[int, Query(ge=1, le=MAX_FOUND, description="Maximum number of documents")] = DEFAULT_FOUND,
+    ) -> FoundDocuments:
+        """List documents that have each word, whatever their status; beginnings of words count."""
+        return service().documents.find(caller(), query, limit)
 
     @serve(app, "get_document")
     def get_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path

@@ -30,6 +30,7 @@ from ragstack_common.reconciliation.compare import (
     Tally,
 )
 from ragstack_common.registry.catalogue import Catalogue, Place, count_again
+from ragstack_common.registry.directory import DirectoryWriter, ScannedLines
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.reads import KEYS_PER_READ
 from ragstack_common.registry.snapshot import SnapshotWriter
@@ -66,6 +67,7 @@ class Reconciliation:
     registry: DocumentRegistry
     catalogue: Catalogue
     snapshot: SnapshotWriter
+    directory: DirectoryWriter
     s3: "S3Client"
     queue: Queue
     metrics: MetricSink = NO_METRICS
@@ -115,6 +117,8 @@ class _Run:
     stage: str = "nothing was done yet"
     read: dict[str, int] = field(default_factory=lambda: {"registry": 0, "bucket": 0, "knowledge_base": 0})
     catalogue: dict[str, Any] = field(default_factory=lambda: {"differences": 0, "reason": "It was not compared"})
+    directory: dict[str, Any] | None = None
+    lines: ScannedLines = field(default_factory=ScannedLines)
     snapshot: dict[str, Any] | None = None
     differences: Tally = field(default_factory=Tally)
     looked_at: int = 0
@@ -127,9 +131,10 @@ class _Run:
 
     def compare(self) -> None:
         of = self.of
-        counts: Counter[Place] = Counter()
+        counts = Counter[Place]()
         for records in self._each("registry", of.registry.scan()):
             count_again(counts, records)
+            self.lines.add(records)
             self._take(self.comparison.registry(records))
         self.stage = "the catalogue was compared"
         self._check_time()
@@ -146,10 +151,13 @@ class _Run:
         self._take(self.comparison.absent_from_knowledge_base())
 
     def write_snapshot(self) -> None:
-        """Write the snapshot of the catalogue, after the differences: if that fails, they are being checked anyway."""
+        """Write the snapshot and the directory, after the differences: if that fails, they are being checked anyway."""
         self.stage = "the snapshot of the catalogue was written"
         self._check_time()
         self.snapshot = self.of.snapshot.write()
+        self.stage = "the directory of documents was written"
+        self._check_time()
+        self.directory = self.of.directory.rebuild(self.lines)
 
     def settle(self) -> None:
         """Read the records of the candidates again; report those that still differ, and request checks of them.
@@ -176,6 +184,7 @@ class _Run:
             **self.comparison.out_of_reach.report(),
             "looked_at": self.looked_at,
             "catalogue": self.catalogue,
+            "directory": self.directory,
             "snapshot": self.snapshot,
         }
 

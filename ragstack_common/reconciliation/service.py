@@ -26,6 +26,7 @@ from ragstack_common.reconciliation.run import Reconciliation
 from ragstack_common.reconciliation.synchronisation import REPORT, NotStartedError, Synchronisation
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.coordination import CallRate, Gate
+from ragstack_common.registry.directory import DirectoryWriter
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.jobs import FULL, Job, JobKind, JobStatus, JobStore
 from ragstack_common.registry.snapshot import SNAPSHOT_KIND, SnapshotRequests, SnapshotWriter
@@ -92,6 +93,15 @@ class ReconcileService:
             () if policy is None else (policy.attribute,),
             metrics,
         )
+        directory = DirectoryWriter(
+            dynamodb,
+            table,
+            s3,
+            settings.snapshot_bucket,
+            registry.scan,
+            registry.read,
+            () if policy is None else (policy.attribute,),
+        )
         return cls(
             jobs=JobStore(table, dynamodb, metrics=metrics, clock=clock, sleep=sleep),
             queue=Queue(settings.jobs_queue_url, sqs),
@@ -102,6 +112,7 @@ class ReconcileService:
                 registry,
                 catalogue,
                 snapshot,
+                directory,
                 s3,
                 Queue(settings.ingestion_queue_url, sqs),
                 metrics,
@@ -132,6 +143,7 @@ class ReconcileService:
                 request = read_job_message(message.body)
                 if request.kind == SNAPSHOT_KIND:
                     LOGGER.info("snapshot of the catalogue: %s", self.reconciliation.snapshot.write())
+                    LOGGER.info("directory of documents: %s", self.reconciliation.directory.write())
                 elif request.kind is not None:
                     self._start(request.kind, request.by)
                 else:

@@ -17,6 +17,7 @@ from ragstack_common.core.names import canonical
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.core.uris import key_of_uri
 from ragstack_common.registry.catalogue import count_changes, count_writes
+from ragstack_common.registry.directory import entry_writes
 from ragstack_common.registry.hours import hour_writes
 from ragstack_common.registry.reads import read_items
 from ragstack_common.registry.records import DocumentRecord, Status, record_from_item, record_to_item, unknown_record
@@ -289,7 +290,7 @@ class DocumentRegistry:
             items_per_call = min(4 * items_per_call, ITEMS_PER_CALL)
 
     def write(self, changes: Sequence[RecordChange]) -> set[str]:
-        """Write documents, and change the catalogue's counts in the same transactions.
+        """Write documents, and change the catalogue's counts and their lines of the directory in the same transactions.
 
         Returns:
             The URIs of the documents that were not written because another worker wrote them in the meantime.
@@ -302,9 +303,10 @@ class DocumentRegistry:
             counts = count_changes((change.before, change.after) for change in batch)
             puts = [_put(change, write) for change in batch]
             hours = hour_writes((change.before, change.after) for change in batch)
-            losers = self._transactions.write([*puts, *count_writes(sorted(counts.items())), *hours])
+            entries = [*entry_writes(((change.before, change.after) for change in batch), write)]
+            losers = self._transactions.write([*puts, *count_writes(sorted(counts.items())), *hours, *entries])
             lost |= losers
-            if not losers and any(place.partition != STATUSES for place in counts):
+            if not losers and (entries or any(place.partition != STATUSES for place in counts)):
                 self._counts_changed()
             if losers:
                 # Counts that cancelled out may not do so without the losers: divide the rest again.
@@ -342,12 +344,12 @@ def _put(change: RecordChange, write: str) -> Write:
 
 
 def _batches(changes: Sequence[RecordChange]) -> Iterator[list[RecordChange]]:
-    """Divide changes so that each transaction has room for the documents and their counts."""
+    """Divide changes so that each transaction has room for the documents, their lines and their counts."""
     batch: list[RecordChange] = []
     for change in changes:
         together = [*batch, change]
         pairs = [(each.before, each.after) for each in together]
-        writes = len(together) + len(count_changes(pairs)) + len([*hour_writes(pairs)])
+        writes = 2 * len(together) + len(count_changes(pairs)) + len([*hour_writes(pairs)])
         if batch and (writes > ACTIONS_PER_TRANSACTION or len(together) > DOCUMENTS_PER_TRANSACTION):
             yield batch
             together = [change]

@@ -8,6 +8,7 @@
     CATALOGUE#<label>            <attribute><1F><value as JSON>  the same, of one access label
     CATALOGUE##status            <status>                  number of documents with that status
     CATALOGUE##hour              <seconds since 1970>      number of documents indexed, and failed, in that hour
+    CATALOGUE##entry             <id of a document>        its changed line of the directory of documents
     JOB                          <id of the job>           a reconciliation or a synchronisation, and its report
     JOB#LOCK                     <kind of job>             the job of that kind that is running
     RATE#<operation>             RATE                      when the next call of that operation may start
@@ -74,6 +75,7 @@ DOCUMENT: Final = "DOCUMENT"
 CATALOGUE: Final = "CATALOGUE"
 STATUSES: Final = f"{CATALOGUE}##status"
 HOURS: Final = f"{CATALOGUE}##hour"
+ENTRIES: Final = f"{CATALOGUE}##entry"
 """No label begins with a number sign."""
 
 JOB: Final = "JOB"

@@ -41,6 +41,28 @@ class DocumentList(BaseModel):
     next_token: str | None = Field(description="Requests the next page; null on the last page")
 
 
+class FoundDocument(BaseModel):
+    """A document that has the words that were looked for."""
+
+    id: str
+    key: str
+    name: str = Field(description="The last part of the key")
+    folder: str = Field(description="The key before the name, with its last slash; empty without a folder")
+    status: Status
+    reason: str | None = Field(description="Why the document has this status; null if there is nothing to add")
+    attributes: dict[str, AttributeValue] = Field(description="Those whose values have words that were looked for")
+    matched: list[tuple[int, int]] = Field(
+        description="Where the name has them: offsets of the first character, and after the last"
+    )
+
+
+class FoundDocuments(BaseModel):
+    """The documents that have each of the words that were looked for, best first."""
+
+    documents: list[FoundDocument]
+    more: bool = Field(description="Whether more documents have them: look for more words")
+
+
 class HistoryLine(BaseModel):
     """A transition to another status."""
 

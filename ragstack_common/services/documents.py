@@ -6,7 +6,7 @@ as that of the newest.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -20,13 +20,13 @@ from ragstack_common.core.reporting import reaching_the_registry, redacted, reda
 from ragstack_common.core.times import iso, to_time
 from ragstack_common.core.uris import SIDECAR_SUFFIX, file_name, is_program_file, key_of_uri
 from ragstack_common.registry.catalogue import Catalogue
+from ragstack_common.registry.directory import Directory
 from ragstack_common.registry.documents import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     DocumentRegistry,
     Listing,
     ambiguous_name,
-    folded,
 )
 from ragstack_common.registry.receipts import Receipt
 from ragstack_common.registry.records import (
@@ -47,6 +47,8 @@ from ragstack_common.services.document_models import (
     Facet,
     Facets,
     FacetValue,
+    FoundDocument,
+    FoundDocuments,
     HistoryLine,
     LeftOutLine,
     NotReadPart,
@@ -54,9 +56,16 @@ from ragstack_common.services.document_models import (
     RecognizedPart,
 )
 from ragstack_common.settings.ingestion import DocumentSettings
+from ragstack_common.text.names import NameWord, folded, places_of, words_to_find, words_to_index
 
 MAX_VALUES: Final = 1000
 """Maximum number of values on a page: each takes up to 2.4 KB of JSON, and Lambda's responses have 6 MB at most."""
+
+DEFAULT_FOUND: Final = 10
+MAX_FOUND: Final = 50
+
+MAX_ALIKE: Final = 20
+"""Documents of similar names in an explanation."""
 
 _NEXT: Final = {
     Status.WAITING: "The ingestion function submits the object in the bucket to the knowledge base",
@@ -163,17 +172,26 @@ class Documents:
     Each method raises RegistryError if the registry fails, and ServiceUnavailableError if the bucket does.
     """
 
-    def __init__(self, registry: DocumentRegistry, bucket: DocumentsBucket, guard: Guard | None = None) -> None:
+    def __init__(
+        self,
+        registry: DocumentRegistry,
+        bucket: DocumentsBucket,
+        guard: Guard | None = None,
+        directory: Directory | None = None,
+    ) -> None:
+        """Bind services; without a directory, names are looked for in the listing."""
         self._registry = registry
         self._bucket = bucket
         self._guard = guard or Guard()
+        self._directory = directory
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> "Documents":
         """Find the registry and the bucket that the environment names; raises ConfigurationError."""
         settings = DocumentSettings.from_env(env)
+        registry = DocumentRegistry(settings.registry_table, dynamodb_client())
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
-        return cls(DocumentRegistry(settings.registry_table, dynamodb_client()), bucket, Guard.from_env(env))
+        return cls(registry, bucket, Guard.from_env(env), directory_of(settings))
 
     def page(
         self,
@@ -253,23 +271,54 @@ class Documents:
             return name, self._bucket.key(name)
         return self._bucket.uri(name), name
 
-    def alike(self, caller: Caller, name: str) -> tuple[list[str], bool]:
-        """Return the keys that contain some words, of documents that the caller sees, and whether these are all.
+    def find(self, caller: Caller, query: str, limit: int = DEFAULT_FOUND) -> FoundDocuments:
+        """Return the documents that have each word in name, folder or attributes, of those that the caller sees.
 
-        It is one key if the words are its file name, or are in no other key; otherwise at most 20.
+        The last status counts, also of documents that failed or are not indexed yet. A document whose key or URI is
+        exactly the query comes first.
         """
-        key = name.strip()
-        found: list[str] = []
-        token: str | None = None
-        for _ in range(2):  # each reads at most 20,000 documents
-            page = self.page(caller, limit=MAX_LIMIT, token=token, name=key)
-            found += [each.key for each in page.documents]
-            token = page.next_token
-            if token is None:
-                break
-        wanted = file_name(folded(key))
-        same = [each for each in found if file_name(folded(each)) == wanted]
-        return (same or found)[:20], token is None
+        _, key = self.address(query.strip())
+        words = words_to_find(query if key is None else key)
+        exact = [] if key is None else [self._bucket.uri(key)]
+        named, more = self._named(caller, words, limit) if words else ([], False)
+        uris = [*dict.fromkeys([*exact, *named])][: limit + 1]
+        rules = self._guard.rules()
+        with reaching_the_registry():
+            records = self._registry.read(uris)
+            hidden = self._guard.check(caller, uris).hidden
+        found = [
+            _to_found(records[uri], words)
+            for uri in uris
+            if records[uri].revision
+            and records[uri].status is not Status.DELETED
+            and uri not in hidden
+            and rules.sees(caller, records[uri].label)
+        ]
+        return FoundDocuments(documents=found[:limit], more=more or len(found) > limit)
+
+    def _named(self, caller: Caller, words: Sequence[NameWord], limit: int) -> tuple[list[str], bool]:
+        """Return the URIs of documents that have the words, and whether there may be more."""
+        with reaching_the_registry():
+            entries = None if self._directory is None else self._directory.read()
+        if entries is not None:
+            found = [entry.uri for entry in entries.named(words, self._guard.rules().labels(caller), limit + 1)]
+            return found, len(found) > limit
+        page = self.page(caller, limit=min(limit, MAX_LIMIT), name=" ".join(word.text for word in words))
+        return [each.uri for each in page.documents], page.next_token is not None
+
+    def alike(self, caller: Caller, name: str) -> tuple[list[str], bool]:
+        """Return the keys of documents that have the words of a name, and whether these are all.
+
+        It is one key if the words are its file name, or if only one name has all of them as they are; otherwise at most
+        :data:`MAX_ALIKE`.
+        """
+        found = self.find(caller, name, MAX_ALIKE)
+        wanted = file_name(folded(name.strip()))
+        same = [each for each in found.documents if folded(each.name) == wanted]
+        words = {word.text for word in words_to_find(name)}
+        whole = [each for each in found.documents if words <= {*words_to_index([each.key])}]
+        keys = [each.key for each in same or whole or found.documents]
+        return keys, not found.more or 0 < len(whole) < len(found.documents)
 
     def sees_everything(self, caller: Caller) -> bool:
         """Whether a caller sees every document."""
@@ -381,6 +430,31 @@ def read_facets(
         for name, found in values.items()
     ]
     return Facets(facets=facets, documents=documents, next_token=page.next_token)
+
+
+def directory_of(settings: DocumentSettings) -> Directory | None:
+    """Return the directory of the documents, if the deployment has one."""
+    bucket = settings.snapshot_bucket
+    return None if bucket is None else Directory(dynamodb_client(), settings.registry_table, s3_client(), bucket)
+
+
+def _to_found(record: DocumentRecord, words: Sequence[NameWord]) -> FoundDocument:
+    key = key_of_uri(record.uri)
+    name = file_name(key)
+    return FoundDocument(
+        id=record.id,
+        key=key,
+        name=name,
+        folder=key.removesuffix(name),
+        status=record.status,
+        reason=redacted_or_none(record.reason),
+        attributes={
+            attribute: value
+            for attribute, value in record.observed.attributes.items()
+            if any(places_of(words, str(each)) for each in (value if isinstance(value, list) else [value]))
+        },
+        matched=places_of(words, name),
+    )
 
 
 def to_summary(record: DocumentRecord) -> DocumentSummary:

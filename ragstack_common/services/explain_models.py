@@ -27,7 +27,8 @@ class ExplainRequest(RetrieveRequest, defer_build=True):
     document: str = Field(
         min_length=1,
         max_length=2048,
-        description="The document's s3:// URI, its key, or words of its key; without a bucket, its source",
+        description="The document's s3:// URI, its key, or words of its name, folder or attributes; without a bucket,"
+        " its source",
     )
 
 

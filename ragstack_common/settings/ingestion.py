@@ -193,6 +193,9 @@ class DocumentSettings(Settings):
 
     registry_table: str = Field(description="the document registry")
     documents_bucket: str = Field(description="the bucket of the documents")
+    snapshot_bucket: str | None = Field(
+        None, description="the bucket with the names of all documents; without it, their listing is searched"
+    )
 
 
 class DocumentApiSettings(DocumentSettings):

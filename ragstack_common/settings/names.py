@@ -133,4 +133,7 @@ ALL_CORPORA: Final = "all"
 """The corpus filter for every corpus; no corpus can have this name."""
 
 SNAPSHOT_KEY: Final = "values.json.gz"
-"""The only object in the bucket of the snapshot."""
+"""The object with the values from which filters are inferred."""
+
+DIRECTORY_KEY: Final = "documents.gz"
+"""The object with the names and attributes of all documents, in the same bucket."""

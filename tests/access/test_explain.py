@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.registry.records import Status
+from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.documents import Documents
 from tests.access.world import BUCKET, Document, World, deployed, user
 
 POLICY = AccessPolicy(
@@ -83,6 +86,57 @@ def test_a_name_of_several_documents_lists_those_that_the_caller_sees(world: Wor
     assert found["text"] == "Several documents have such a name: legal/rates.md, sales/rates.md."
     assert explained(world, "board rates", READER)["reason"] == "not visible"
     assert explained(world, "board rates", OPERATOR)["document"] == f"s3://{BUCKET}/board/rates.md"
+
+
+def find(world: World, query: str, caller: Any = READER, **options: str) -> Any:
+    status, answer = world.call(caller, "GET", "/api/documents/find", query=query, **options)
+    assert status == 200, answer
+    return answer
+
+
+def test_documents_are_found_whatever_their_status_with_the_reason_and_the_words(world: World) -> None:
+    found = find(world, "northwind 2024")
+
+    (document,) = found["documents"]
+    assert {name: document[name] for name in ("key", "name", "folder", "status", "matched")} == {
+        "key": "legal/contract-northwind-2024.pdf",
+        "name": "contract-northwind-2024.pdf",
+        "folder": "legal/",
+        "status": "FAILED",
+        "matched": [[9, 18], [19, 23]],
+    }
+    assert found["more"] is False
+    assert [each["key"] for each in find(world, "waiting")["documents"]] == ["waiting.md"]
+    assert find(world, "deleted.md")["documents"] == []
+
+
+def test_attributes_that_match_are_returned(world: World) -> None:
+    (document,) = find(world, "peop 2026")["documents"]
+
+    assert (document["key"], document["attributes"]) == ("leave.md", {"corpus": "people", "version": "2026"})
+    assert document["matched"] == []
+
+
+def test_a_document_whose_key_is_exactly_the_query_comes_first(world: World) -> None:
+    assert find(world, "sales/rates.md", limit="1")["documents"][0]["key"] == "sales/rates.md"
+    assert find(world, f"s3://{BUCKET}/sales/rates.md")["documents"][0]["key"] == "sales/rates.md"
+
+
+def test_only_documents_that_the_caller_sees_are_found_and_counted(world: World) -> None:
+    own, all_ = find(world, "rates", limit="2"), find(world, "rates", OPERATOR, limit="2")
+
+    assert [each["key"] for each in own["documents"]] == ["legal/rates.md", "sales/rates.md"]
+    assert (own["more"], all_["more"]) == (False, True)
+    assert find(world, "board/rates.md")["documents"] == []
+    assert find(world, "+ *")["documents"] == []
+
+
+def test_without_a_directory_names_are_looked_for_in_the_listing(world: World) -> None:
+    documents = Documents(world.registry, DocumentsBucket(BUCKET, world.s3), Guard(POLICY))
+
+    assert [each.key for each in documents.find(OPERATOR, "northwind 2024").documents] == [
+        "legal/contract-northwind-2024.pdf"
+    ]
 
 
 def test_a_found_document_has_the_rank_of_the_search(world: World) -> None:

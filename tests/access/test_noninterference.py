@@ -157,7 +157,10 @@ def listings(world: World, caller: Caller, known: Sequence[Document]) -> Iterato
         yield from pages(world, caller, "/api/facets", query)
     for query in ({}, {"limit": "1"}, {"status": "FAILED"}, {"status": "DELETED"}, {"corpus": "people", "limit": "2"}):
         yield from pages(world, caller, "/api/documents", query)
+    for query in ({"query": "d"}, {"query": "hr plan", "limit": "1"}, {"query": "Red Book"}, {"query": "2025"}):
+        yield f"words {query}", world.call(caller, "GET", "/api/documents/find", **query)
     for each in known:
+        yield f"words {each.key}", world.call(caller, "GET", "/api/documents/find", query=each.key)
         for query in ({"key": each.key}, {"uri": each.uri}):
             yield f"find {query}", world.call(caller, "GET", "/api/documents", **query)
         yield f"get {each.key}", world.call(caller, "GET", f"/api/documents/{document_id(each.uri)}")

@@ -30,6 +30,7 @@ from ragstack_common.http.mcp import McpEndpoint
 from ragstack_common.http.route_table import DOCUMENTS, QUERY, ROUTES, VIEWER
 from ragstack_common.ingestion.sidecars import write_sidecar
 from ragstack_common.registry.catalogue import Catalogue, counted_under
+from ragstack_common.registry.directory import DirectoryWriter
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Observation, Status, Transition
 from ragstack_common.search import RetrievedChunk
@@ -51,6 +52,7 @@ from tests.support.knowledge_base import KNOWLEDGE_BASE
 from tests.support.registry_table import TABLE, create_table
 
 BUCKET: Final = "documents"
+SNAPSHOT: Final = "snapshot"
 REGION: Final = "eu-west-1"
 SOURCE_KEY: Final = "x-amz-bedrock-kb-source-uri"
 AT: Final = 1_770_000_000.0
@@ -354,6 +356,7 @@ def deployed(
             "OIDC_AUDIENCE": "ragstack",
             "REGISTRY_TABLE": TABLE,
             "DOCUMENTS_BUCKET": BUCKET,
+            "SNAPSHOT_BUCKET": SNAPSHOT,
             "JOBS_QUEUE_URL": urls[0],
             "INGESTION_QUEUE_URL": urls[1],
             "DEAD_LETTER_QUEUE_URL": urls[2],
@@ -384,6 +387,10 @@ def _filled(world: World, documents: Sequence[Document]) -> list[str]:
     sqs = sqs_client()
     urls = [sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("jobs", "ingestion", "dead")]
     world.add(*documents)
+    world.s3.create_bucket(Bucket=SNAPSHOT, CreateBucketConfiguration={"LocationConstraint": REGION})
+    DirectoryWriter(
+        world.dynamodb, TABLE, world.s3, SNAPSHOT, world.registry.scan, world.registry.read, (world.policy.attribute,)
+    ).write()
     return urls
 
 

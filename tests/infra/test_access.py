@@ -352,7 +352,7 @@ def test_functions_read_labels_and_rules_and_no_more(variant: Any, aws: Any) -> 
     for action in ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"):
         assert {"ACCESS", "JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*"} == {*keys_of(documents, action)}
     assert keys_of(answers, "dynamodb:UpdateItem") == ["BUDGET#*"]
-    expected = ["ACCESS", "CATALOGUE", "JUDGMENT", "JUDGMENT#*", "everything"]
+    expected = ["ACCESS", "CATALOGUE", "CATALOGUE##entry", "JUDGMENT", "JUDGMENT#*", "everything"]
     assert keys_of(aws.rights("query"), "dynamodb:Query") == expected
     assert "dynamodb:Scan" not in query
     for service in OF_THE_API:

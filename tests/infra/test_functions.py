@@ -198,7 +198,7 @@ def test_a_function_may_write_only_its_partitions(with_headers: Any, service: st
 
 def test_the_query_function_lists_the_catalogue_and_the_names_of_documents(with_headers: Any) -> None:
     """It looks up the names of documents that it is asked to explain."""
-    condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CATALOGUE", "ACCESS"]}}
+    condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CATALOGUE", "CATALOGUE##entry", "ACCESS"]}}
     one = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["ACCESS", "DOCUMENT#*"]}}
 
     assert json.dumps(condition) in with_headers.rights("query")["dynamodb:Query"]
