@@ -39,7 +39,9 @@ TEXT_SEARCH: Final = "s3vectors/text/"
 """With an id, the names under which the vectors that were put into an index, and the words of one of its text searches,
 are in the tables and in memory. No knowledge base has such an id."""
 
-CHECKPOINT_PAGES: Final = 2000
+CHECKPOINT_PAGES: Final = 10_000
+"""Pages of 4 KiB in the log, above which they are written to the file. Pages that change often are then written once:
+1,000,000 chunks were built in 83 seconds, and in 99 with 2,000."""
 
 RELEASED_PAGES: Final = 1000
 """Free pages of 4 KiB below which no space is released."""

@@ -233,6 +233,15 @@ for disabled in ["none", *reversed(kernels)]:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_codes_in_huge_pages_are_the_same() -> None:
+    codes = Codes.of(unit(9000, 384))
+
+    block = Block.of(codes.values, codes.scales)
+
+    assert block.packed.nbytes > products.HUGE_PAGE
+    assert np.array_equal(block.values(384), codes.values)
+
+
 def test_vectors_survive_packing_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "BLOCK_ROWS", 8)
     held = Held(np.eye(64, dtype=np.float32), added_at_once=2)
