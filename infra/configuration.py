@@ -16,6 +16,7 @@ from infra.options import SET_BY_STACKS
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, allowed_values
+from ragstack_common.settings.conversations import ConversationSettings
 from ragstack_common.settings.gaps import GapSettings
 from ragstack_common.settings.ingestion import DocumentApiSettings, IngestionSettings, ReconcileSettings, ViewerSettings
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
@@ -26,7 +27,7 @@ PAGE: Final = ROOT / "docs" / "CONFIGURATION.md"
 
 TABLES: Final[Mapping[str, tuple[type[Settings], ...]]] = {
     "search variable": (QuerySettings, RetrieverToolSettings),
-    "answer variable": (AnswerSettings, GapSettings),
+    "answer variable": (AnswerSettings, ConversationSettings, GapSettings),
     "ingestion variable": (IngestionSettings, ReconcileSettings, DocumentApiSettings, ViewerSettings),
     "tracing variable": (TraceSettings,),
     "access variable": (AccessSettings,),

@@ -19,6 +19,7 @@ from ragstack_common.core.errors import ConfigurationError
 from ragstack_common.settings.access import NO_ACCESS_FILE, TOKEN_KINDS, AccessSettings, AuthKind
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, as_text, read_settings
+from ragstack_common.settings.conversations import ConversationSettings
 from ragstack_common.settings.gaps import GapSettings
 from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, IngestionSettings
 from ragstack_common.settings.names import EVERY_COLLECTION, MANAGED, MILVUS_ENGINE
@@ -127,6 +128,11 @@ class Options(ContextValues):
         return {name: text for name, text in self.variables_of_functions.items() if name in names}
 
     @property
+    def has_people(self) -> bool:
+        """Whether people sign in."""
+        return bool(TOKEN_KINDS.intersection(self.auth))
+
+    @property
     def console_files(self) -> Path | None:
         """The built console to deploy; None to deploy none."""
         is_useful = self.target is Target.AWS and bool(CONSOLE_KINDS.intersection(self.auth))
@@ -161,6 +167,11 @@ class Options(ContextValues):
     def gaps(self) -> GapSettings:
         """Which questions are kept."""
         return self._read(GapSettings)
+
+    @cached_property
+    def conversations(self) -> ConversationSettings:
+        """Whether conversations are kept."""
+        return self._read(ConversationSettings)
 
     @cached_property
     def ingestion(self) -> IngestionSettings:

@@ -13,7 +13,9 @@ from infra.alarms import watch_service
 from infra.constructs.ingestion_path import IngestionPath
 from infra.constructs.python_function import PythonFunction, reading_layer, shared_layer
 from infra.constructs.storage import (
+    CONVERSATIONS,
     DELETE,
+    DELETE_MANY,
     JOBS,
     LIST,
     PUT,
@@ -28,6 +30,7 @@ from infra.target import Target
 from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, ENTRIES, GAP, JUDGMENT
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
+from ragstack_common.settings.conversations import ConversationSettings
 from ragstack_common.settings.gaps import GapSettings
 from ragstack_common.settings.ingestion import (
     DocumentApiSettings,
@@ -112,7 +115,10 @@ def answers_function(
         reads_access=True,
         reserved_concurrency=options.answers_concurrency,
         searches=True,
-        settings=[QuerySettings, AnswerSettings, GapSettings, RetrieverToolSettings, TraceSettings, AccessSettings],
+        settings=[
+            *(QuerySettings, AnswerSettings, ConversationSettings, GapSettings, RetrieverToolSettings),
+            *(TraceSettings, AccessSettings),
+        ],
         timeout_seconds=math.ceil(answers.answer_timeout_seconds) + COLD_START_SECONDS,
     ).function
     _grant_search(function, path, options)
@@ -123,6 +129,10 @@ def answers_function(
         path.registry.grant(function, [UPDATE], [f"{BUDGET}#*"])
     if options.gaps.questions:
         path.registry.grant(function, [UPDATE], [GAP])
+    if options.has_people and options.conversations.conversations:
+        # A new conversation may replace the oldest.
+        path.registry.grant(function, LIST, CONVERSATIONS)
+        path.registry.grant(function, [PUT, UPDATE, DELETE, DELETE_MANY], CONVERSATIONS)
     if options.target is Target.AWS:
         for model in filter(None, (answers.answer_model, answers.answer_fallback_model, answers.support_model)):
             # Source: service authorization reference, Converse and ConverseStream.
@@ -229,7 +239,7 @@ def documents_function(
         memory_mb=API_MEMORY_MB,
         options=options,
         reads_access=True,
-        settings=[DocumentApiSettings, GapSettings, AccessSettings],
+        settings=[DocumentApiSettings, ConversationSettings, GapSettings, AccessSettings],
         starts_from_snapshot=True,
         # The timeout of API Gateway.
         timeout_seconds=29,
@@ -240,6 +250,9 @@ def documents_function(
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
     path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*", GAP, f"{BUDGET}#*"))
+    if options.has_people:
+        # Also if none are kept any more: people may delete theirs.
+        path.registry.grant(function, [PUT, UPDATE, DELETE, DELETE_MANY], CONVERSATIONS)
     if options.access_file:
         path.registry.grant(function, [PUT, UPDATE, DELETE], [ACCESS])
     _grant_access_control(function, path, options)

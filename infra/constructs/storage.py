@@ -21,6 +21,7 @@ from ragstack_common.core.uris import MAX_URI_CHARACTERS, s3_uri
 from ragstack_common.registry.table import (
     BY_LABEL,
     BY_URI,
+    CONVERSATION,
     EXPIRES_AT,
     INDEXES,
     JOB,
@@ -46,10 +47,14 @@ SCAN: Final = ("dynamodb:Scan",)
 PUT: Final = "dynamodb:PutItem"
 UPDATE: Final = "dynamodb:UpdateItem"
 DELETE: Final = "dynamodb:DeleteItem"
+DELETE_MANY: Final = "dynamodb:BatchWriteItem"
 """A transaction needs the rights to what it does. Source: DynamoDB developer guide, "Managing transactions"."""
 
 JOBS: Final = (JOB, f"{JOB}#*")
 """The partitions of jobs, and of the locks that keep two of one kind apart."""
+
+CONVERSATIONS: Final = (f"{CONVERSATION}#*",)
+"""The partitions of people's conversations."""
 
 
 class DocumentsBucket(Construct):

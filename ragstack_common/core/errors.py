@@ -24,6 +24,7 @@ answers a request maps a class to a status.
     ├── NotFoundError                    nothing has the name that was given
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
     │   ├── GapNotFoundError             the caller sees no such gap
+    │   ├── ConversationNotFoundError    the caller has no such conversation, or there is no such link
     │   ├── JobNotFoundError             there is no ingestion job of that id
     │   └── UnknownCollectionError       the caller named a collection or partition that does not exist
     ├── JobConflictError                 another ingestion job is still running
@@ -186,6 +187,10 @@ class DocumentNotFoundError(NotFoundError):
 
 class GapNotFoundError(NotFoundError):
     """The caller sees no gap of that id."""
+
+
+class ConversationNotFoundError(NotFoundError):
+    """The caller has no such conversation, or there is no such link to one."""
 
 
 class JobNotFoundError(NotFoundError):

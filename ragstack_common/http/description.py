@@ -17,6 +17,7 @@ from ragstack_common.http.routes import add_routes
 from ragstack_common.http.tool_models import ToolFailure, ToolInput, ToolList, ToolSuccess
 from ragstack_common.http.view_route import add_view
 from ragstack_common.services.ask_models import EVENTS, AskRequest, AskResponse
+from ragstack_common.services.conversation_models import ConversationTurn
 from ragstack_common.services.error_models import Error
 from ragstack_common.settings.access import TOKEN_KINDS, AccessSettings, AuthKind
 
@@ -135,6 +136,9 @@ def _correct(described: dict[str, Any]) -> None:
     ]
     _, more = models_json_schema(modes, ref_template=_REFERENCE)
     schemas |= more["$defs"] | {_EVENT: _event()}
+    # Kept as it was given, and returned without being read.
+    answer = {"$ref": _REFERENCE.format(model=AskResponse.__name__)}
+    schemas[ConversationTurn.__name__]["properties"]["response"]["anyOf"] = [answer, {"type": "null"}]
     for name, route in ROUTES.items():
         if not route.summary:
             continue

@@ -40,7 +40,7 @@ from ragstack_common.core.reporting import error_code, public_message, record_fa
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.http import mcp_texts
 from ragstack_common.http.mcp_arguments import read_arguments
-from ragstack_common.services.ask_models import AskRequest, AskResponse, ErrorEvent, SourcesEvent
+from ragstack_common.services.ask_models import AskRequest, AskResponse, ErrorEvent, Question, SourcesEvent
 from ragstack_common.services.catalogue import Corpora, Versions
 from ragstack_common.services.document_models import DocumentList
 from ragstack_common.services.operations import DocumentStatusRequest, Operations, parse_request
@@ -293,8 +293,9 @@ def _success(text: str, structured: dict[str, Any]) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured)
 
 
-async def _ask(operations: Operations, request: AskRequest, progress: Progress) -> AskResponse:
-    async with aclosing(operations.ask(request)) as events:
+async def _ask(operations: Operations, request: Question, progress: Progress) -> AskResponse:
+    # Clients of this protocol keep their conversations themselves.
+    async with aclosing(operations.ask(AskRequest.model_validate(dict(request)))) as events:
         async for event in events:
             match event:
                 case SourcesEvent():
@@ -326,7 +327,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
             "Ask the documents",
             "Answers a question from the documents, with numbered sources. Citations are verified: each refers to a"
             " passage, and quotations are verbatim. Says so if the documents do not contain the answer.",
-            AskRequest,
+            Question,
             AskResponse,
             _ask,
             mcp_texts.answer_text,

@@ -13,6 +13,7 @@ DOCUMENTS: Final = "documents"
 QUERY: Final = "query"
 VIEWER: Final = "viewer"
 
+_CONVERSATIONS: Final = "Conversations"
 _OPERATORS: Final = "Operators"
 
 _UNKNOWN: Final = (HTTPStatus.NOT_FOUND,)
@@ -131,6 +132,66 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
     ),
     "list_gaps": ApiRoute(DOCUMENTS, "GET", "/api/gaps", Right.READ, "List questions without a good answer"),
     "change_gap": ApiRoute(DOCUMENTS, "PATCH", "/api/gaps/{id}", Right.READ, "Close or reopen a gap", errors=_UNKNOWN),
+    "list_conversations": ApiRoute(
+        DOCUMENTS, "GET", "/api/conversations", Right.READ, "List your conversations", tag=_CONVERSATIONS
+    ),
+    "delete_conversations": ApiRoute(
+        DOCUMENTS, "DELETE", "/api/conversations", Right.READ, "Delete all of your conversations", tag=_CONVERSATIONS
+    ),
+    "get_conversation": ApiRoute(
+        DOCUMENTS,
+        "GET",
+        "/api/conversations/{id}",
+        Right.READ,
+        "Get a conversation of yours",
+        errors=_UNKNOWN,
+        tag=_CONVERSATIONS,
+    ),
+    "rename_conversation": ApiRoute(
+        DOCUMENTS,
+        "PATCH",
+        "/api/conversations/{id}",
+        Right.READ,
+        "Rename a conversation",
+        errors=_UNKNOWN,
+        tag=_CONVERSATIONS,
+    ),
+    "delete_conversation": ApiRoute(
+        DOCUMENTS,
+        "DELETE",
+        "/api/conversations/{id}",
+        Right.READ,
+        "Delete a conversation",
+        errors=_UNKNOWN,
+        tag=_CONVERSATIONS,
+    ),
+    "share_conversation": ApiRoute(
+        DOCUMENTS,
+        "PUT",
+        "/api/conversations/{id}/share",
+        Right.READ,
+        "Get the link to a conversation",
+        errors=_UNKNOWN,
+        tag=_CONVERSATIONS,
+    ),
+    "unshare_conversation": ApiRoute(
+        DOCUMENTS,
+        "DELETE",
+        "/api/conversations/{id}/share",
+        Right.READ,
+        "Revoke the link to a conversation",
+        errors=_UNKNOWN,
+        tag=_CONVERSATIONS,
+    ),
+    "get_shared_conversation": ApiRoute(
+        DOCUMENTS,
+        "GET",
+        "/api/shared/{id}",
+        Right.READ,
+        "Get a conversation that was shared",
+        errors=_UNKNOWN,
+        tag=_CONVERSATIONS,
+    ),
     "me": ApiRoute(DOCUMENTS, "GET", "/api/me", Right.READ, "Describe the caller"),
     "get_access": ApiRoute(DOCUMENTS, "GET", "/api/access", Right.OPERATE, "Get the rules of access", tag=_OPERATORS),
     "change_access": ApiRoute(

@@ -7,6 +7,7 @@ interface, and no function has another function's handler.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
+from uuid import UUID
 
 from aws_lambda_powertools.event_handler import APIGatewayRestResolver
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
@@ -34,6 +35,15 @@ from ragstack_common.services.access import (
     ViewAs,
 )
 from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.conversation_models import (
+    Conversation,
+    ConversationLink,
+    ConversationList,
+    ConversationSummary,
+    DeletedConversations,
+    TitleChange,
+)
+from ragstack_common.services.conversations import Conversations
 from ragstack_common.services.dead_letters import DeadLetterQueue
 from ragstack_common.services.document_models import DocumentDetail, DocumentList, Facets, FoundDocuments, WrittenStatus
 from ragstack_common.services.documents import (
@@ -82,6 +92,7 @@ class DocumentService:
     access: Access
     judgments: Judgments
     gaps: Gaps
+    conversations: Conversations
     status: DeploymentStatus
 
     @classmethod
@@ -110,6 +121,7 @@ class DocumentService:
             access=Access(guard, registry, bucket),
             judgments=Judgments(client, table, guard, gaps=gaps),
             gaps=gaps,
+            conversations=Conversations.from_env(env, guard, table, client),
             status=DeploymentStatus(
                 dynamodb=client,
                 table=table,
@@ -146,13 +158,14 @@ CurrentCaller: TypeAlias = Callable[[], Caller]
 
 
 def add_routes(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
-    """Add the routes of documents, jobs, failures, access, judgments and gaps; each request calls the service."""
+    """Add the routes of the documents function; the service is called with each request."""
     _add_documents(app, service, caller)
     _add_jobs(app, service)
     _add_failures(app, service)
     _add_access(app, service, caller)
     _add_judgments(app, service, caller)
     _add_gaps(app, service, caller)
+    _add_conversations(app, service, caller)
 
 
 def _add_documents(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
@@ -349,3 +362,56 @@ def _add_gaps(app: APIGatewayRestResolver, service: Service, caller: CurrentCall
     def change_gap(id: _Id, request: GapChange) -> Gap:  # noqa: A002 - the name in the path
         """Say that a gap is answered or dismissed, or open it again."""
         return service().gaps.change(caller(), id, request)
+
+
+def _add_conversations(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
+    @serve(app, "list_conversations")
+    def list_conversations(
+        query: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=MAX_VALUE_CHARACTERS,
+                description="Only conversations whose title and questions contain each of its words",
+            ),
+        ] = None,
+        limit: _Limit = 50,
+        next_token: NextToken = None,
+    ) -> ConversationList:
+        """List your conversations, newest first. Nobody else can list them, operators neither."""
+        return service().conversations.page(caller(), query=query, limit=limit, token=next_token)
+
+    @serve(app, "delete_conversations")
+    def delete_conversations() -> DeletedConversations:
+        """Delete all of your conversations, with the links to them."""
+        return service().conversations.delete_all(caller())
+
+    @serve(app, "get_conversation")
+    def get_conversation(id: UUID, next_token: NextToken = None) -> Conversation:  # noqa: A002 - the name in the path
+        """Return its turns. An answer is left out if you may not see each of its documents now."""
+        return service().conversations.get(caller(), id, next_token)
+
+    @serve(app, "rename_conversation")
+    def rename_conversation(id: UUID, request: TitleChange) -> ConversationSummary:  # noqa: A002 - the name in the path
+        """Change its title, which is the beginning of the first question."""
+        return service().conversations.rename(caller(), id, request)
+
+    @serve(app, "delete_conversation")
+    def delete_conversation(id: UUID) -> DeletedConversations:  # noqa: A002 - the name in the path
+        """Delete it, with the link to it. An answer that is under way is not added to it any more."""
+        return service().conversations.delete(caller(), id)
+
+    @serve(app, "share_conversation")
+    def share_conversation(id: UUID) -> ConversationLink:  # noqa: A002 - the name in the path
+        """Return its link, which is made if there is none. Later turns are shared too."""
+        return service().conversations.share(caller(), id)
+
+    @serve(app, "unshare_conversation")
+    def unshare_conversation(id: UUID) -> ConversationLink:  # noqa: A002 - the name in the path
+        """Revoke its link; the next one is another."""
+        return service().conversations.unshare(caller(), id)
+
+    @serve(app, "get_shared_conversation")
+    def get_shared_conversation(id: _Id, next_token: NextToken = None) -> Conversation:  # noqa: A002 - the same
+        """Return a conversation by its link. Left out are answers from documents that you may not see."""
+        return service().conversations.shared(caller(), id, next_token)

@@ -20,6 +20,8 @@
     GAP                          <digest of words>         whether such questions are open, answered or dismissed
     JUDGMENT                     <digest of a caller>      a caller with judgments, and their numbers by year
     JUDGMENT#<digest of a caller>  <query>#<digest of a document>  a caller's judgment
+    CONVERSATION#<digest of a person>  <id>                  a conversation: its title and questions
+    CONVERSATION#<digest of a person>#<id>  <time and random>  a turn of it
     ACCESS                       VERSION                   number of the changes of the access rules
     ACCESS                       <length>#<label>#<principal>  a change: what a label does to a principal
 
@@ -86,8 +88,9 @@ ACCESS: Final = "ACCESS"
 BUDGET: Final = "BUDGET"
 JUDGMENT: Final = "JUDGMENT"
 GAP: Final = "GAP"
+CONVERSATION: Final = "CONVERSATION"
 
-IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT, GAP)
+IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT, GAP, CONVERSATION)
 """Partitions whose items cannot be rebuilt from the documents bucket."""
 
 RECOVERABLE: Final = (CATALOGUE, DOCUMENT)

@@ -19,7 +19,14 @@ from ragstack_common.core.errors import GenerationError, RagStackError
 from ragstack_common.core.reporting import redacted
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.search.models import Note, SearchOutcome
-from ragstack_common.services.ask_models import AskRequest, AskResponse, SourcesEvent, StreamEvent
+from ragstack_common.services.ask_models import (
+    AskRequest,
+    AskResponse,
+    KeptConversation,
+    SourcesEvent,
+    StreamEvent,
+    title_of,
+)
 from ragstack_common.services.closest import closest_documents
 from ragstack_common.services.search import QueryService
 from ragstack_common.services.search_models import RequestOptions, RetrieveRequest, report_members
@@ -27,6 +34,7 @@ from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.gaps import GapSettings
 
 if TYPE_CHECKING:
+    from ragstack_common.services.conversations import Conversations
     from ragstack_common.services.gaps import Gaps
 
 ACCESS_CHECK_SECONDS: Final = 1.0
@@ -34,6 +42,12 @@ ACCESS_CHECK_SECONDS: Final = 1.0
 
 NOTE_SECONDS: Final = 2.0
 """A response without an answer waits this long until its question is kept, which usually takes milliseconds."""
+
+NOT_SETTINGS: Final = {"question", "chat_history", "conversation"}
+"""Members of a request that say nothing of how a question is answered."""
+
+KEEP_SECONDS: Final = 5.0
+"""An answer that is ready waits this long until its turn is kept; without a failure, it takes milliseconds."""
 
 
 class AskService:
@@ -48,6 +62,7 @@ class AskService:
         judge: ModelProvider | None = None,
         budget: DailyBudget | None = None,
         gaps: "Gaps | None" = None,
+        conversations: "Conversations | None" = None,
         clock: Callable[[], float] = monotonic,
         now: Callable[[], float] = time,
     ) -> None:
@@ -62,6 +77,7 @@ class AskService:
         self._judge = judge or provider
         self._budget = budget
         self._gaps = gaps
+        self._conversations = conversations
         self._clock = clock
         self._now = now
 
@@ -72,14 +88,20 @@ class AskService:
 
         settings = AnswerSettings.from_env(env)
         searches, provider = QueryService.from_env(env, metrics), provider_from(settings)
-        judge = judge_from(settings, provider)
+        conversations, table = None, searches.settings.registry_table
+        if table is not None:
+            from ragstack_common.core.clients import dynamodb_client  # noqa: PLC0415 - the same
+            from ragstack_common.services.conversations import Conversations  # noqa: PLC0415 - the same
+
+            conversations = Conversations.from_env(env, searches.guard, table, dynamodb_client())
         return cls(
             settings,
             searches,
             provider,
-            judge=judge,
+            judge=judge_from(settings, provider),
             budget=DailyBudget.from_env(env),
-            gaps=unanswered_from_env(env, searches.settings.registry_table),
+            gaps=unanswered_from_env(env, table),
+            conversations=conversations,
         )
 
     async def ask(self, request: AskRequest, caller: Caller) -> AskResponse:
@@ -168,6 +190,8 @@ class AskService:
         span.ended(response)
         if self._gaps is not None and not answer.answered and outcome.complete:
             await self._noted(self._gaps, caller, searched or request.question, request)
+        if request.conversation is not None:
+            response = response.model_copy(update={"conversation": await self._kept(request, response, caller)})
         yield response
 
     async def _seen(self, outcome: SearchOutcome, caller: Caller, seen_at: float) -> float:
@@ -180,13 +204,25 @@ class AskService:
 
     async def _noted(self, gaps: "Gaps", caller: Caller, question: str, request: AskRequest) -> None:
         """Keep a question without an answer. A failure to do so changes nothing for the caller."""
-        settings = request.model_dump(mode="json", exclude_defaults=True, exclude={"question", "chat_history"})
+        settings = request.model_dump(mode="json", exclude_defaults=True, exclude=NOT_SETTINGS)
         add = partial(gaps.add, caller, question, "no_answer", settings=settings)
         try:
             async with asyncio.timeout(NOTE_SECONDS):
                 await in_thread(add)
         except (RagStackError, TimeoutError) as error:
             LOGGER.warning("a question without an answer was not kept: %s", error)
+
+    async def _kept(self, request: AskRequest, answer: AskResponse, caller: Caller) -> KeptConversation:
+        """Add the answer to its conversation; a failure to do so is in the result, and the answer is given."""
+        refused = KeptConversation(id=str(request.conversation), title=title_of(request.question), saved=False)
+        if self._conversations is None:
+            return refused.model_copy(update={"reason": "This deployment keeps no conversations"})
+        keep = partial(self._conversations.keep, caller, request, answer, is_registered=self.searches.is_registered)
+        try:
+            async with asyncio.timeout(KEEP_SECONDS):
+                return await in_thread(keep)
+        except TimeoutError:
+            return refused.model_copy(update={"reason": "The registry did not answer in time: the turn may be missing"})
 
     def close(self) -> None:
         """Close the engine. A Lambda function does not need to: everything ends with its container."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Final
+from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, Field
 
@@ -13,6 +14,8 @@ from ragstack_common.services.search_models import RequestOptions, SearchReport
 from ragstack_common.settings.limits import MAX_QUERY_CHARACTERS, MAX_TURNS
 from ragstack_common.text.languages import LANGUAGE_NAMES, language_name
 
+_TITLE_CHARACTERS: Final = 80
+
 
 class ChatTurn(BaseModel, extra="forbid", frozen=True):
     """An earlier message of the conversation."""
@@ -21,7 +24,7 @@ class ChatTurn(BaseModel, extra="forbid", frozen=True):
     content: str = Field(max_length=200_000)
 
 
-class AskRequest(RequestOptions):
+class Question(RequestOptions):
     """A question."""
 
     question: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)
@@ -56,6 +59,33 @@ class AskRequest(RequestOptions):
     )
 
 
+class AskRequest(Question):
+    """A question, in a conversation or alone."""
+
+    conversation: UUID | None = Field(
+        default=None,
+        description="A conversation of the caller, to which the question and its answer are added; an id that no"
+        " conversation has begins one. Only those of people who signed in are kept",
+    )
+
+
+def title_of(question: str) -> str:
+    """Return the title of a conversation that begins with a question: its beginning, in one line."""
+    text = " ".join(question.split())
+    return text if len(text) <= _TITLE_CHARACTERS else f"{text[:_TITLE_CHARACTERS].rstrip()}…"
+
+
+class KeptConversation(BaseModel, frozen=True):
+    """What became of a turn of a conversation."""
+
+    id: str
+    title: str
+    saved: bool = Field(description="Whether the question and the answer were added to the conversation")
+    reason: str | None = Field(default=None, description="Why they were not")
+    entry: str | None = Field(default=None, description="Names the turn in its conversation")
+    removed: str | None = Field(default=None, description="Which older turn or conversation gave way to it, if any")
+
+
 class AskResponse(SearchReport, Answer):
     """The answer, its sources, and how the search for them went."""
 
@@ -63,6 +93,9 @@ class AskResponse(SearchReport, Answer):
         default_factory=list,
         description="Without an answer: the documents that the search ranks first, at most three, each with its best"
         " passage",
+    )
+    conversation: KeptConversation | None = Field(
+        default=None, description="Whether the answer is kept; null if the request names no conversation"
     )
 
 

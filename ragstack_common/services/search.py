@@ -175,7 +175,7 @@ class QueryService:
         Without rules, every caller sees everything.
         """
         self.settings = settings
-        self._guard = guard or Guard()
+        self.guard = guard or Guard()
         self._engine = engine
         # The slices of Bedrock are counted where they fail.
         self._metrics = NO_METRICS if settings.retrieval_engine == BEDROCK_ENGINE else metrics
@@ -256,7 +256,7 @@ class QueryService:
             NotAllowedError: The caller doesn't see one of the documents any more.
             RegistryError: The rules or the labels cannot be read.
         """
-        require_sight(self._guard, caller, outcome.chunks, in_registry=self.is_registered)
+        require_sight(self.guard, caller, outcome.chunks, in_registry=self.is_registered)
 
     def top_k(self, request: RetrieveRequest) -> int:
         """Return the maximum number of results of a request."""
@@ -284,7 +284,7 @@ class QueryService:
 
     async def corpora_async(self, caller: Caller) -> Corpora:
         """List the corpora on the running event loop, as :meth:`corpora` does."""
-        rules = await in_thread(self._guard.rules)
+        rules = await in_thread(self.guard.rules)
         return await list_corpora(self._values, self.settings.corpora, rules.scope(caller))
 
     def versions(self, caller: Caller) -> Versions:
@@ -293,7 +293,7 @@ class QueryService:
 
     async def versions_async(self, caller: Caller) -> Versions:
         """List the versions on the running event loop, as :meth:`versions` does."""
-        rules = await in_thread(self._guard.rules)
+        rules = await in_thread(self.guard.rules)
         return await list_versions(self._values, rules.scope(caller))
 
     def close(self) -> None:
@@ -316,7 +316,7 @@ class QueryService:
     async def _seen_by(self, caller: Caller, search: Callable[[Scope], Awaitable[SearchOutcome]]) -> SearchOutcome:
         with inner_deadline(self.settings.timeout_seconds):
             outcome, hidden = await search_as(
-                self._guard, caller, search, lambda found: found.chunks, in_registry=self.is_registered
+                self.guard, caller, search, lambda found: found.chunks, in_registry=self.is_registered
             )
         return outcome.without(hidden) if hidden else outcome
 

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Allowed, BusName, Settings, separated_names
+from ragstack_common.settings.conversations import ConversationSettings
 from ragstack_common.settings.gaps import GapSettings
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
 from ragstack_common.settings.names import OTHER_STORE
@@ -231,6 +232,7 @@ FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
     QuerySettings,
     AnswerSettings,
     GapSettings,
+    ConversationSettings,
     RetrieverToolSettings,
     IngestionSettings,
     ReconcileSettings,

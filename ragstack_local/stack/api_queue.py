@@ -29,8 +29,8 @@ OTHER_FUNCTIONS: Final = {
     QUERY: ("/api/judgments/export",),
     "answers": ("/.well-known", "/api/ask", "/mcp"),
     "documents": (
-        *("/api/access", "/api/documents", "/api/facets", "/api/failures", "/api/gaps"),
-        *("/api/ingestion-jobs", "/api/judgments", "/api/me", "/api/status"),
+        *("/api/access", "/api/conversations", "/api/documents", "/api/facets", "/api/failures", "/api/gaps"),
+        *("/api/ingestion-jobs", "/api/judgments", "/api/me", "/api/shared", "/api/status"),
     ),
     "viewer": ("/api/view",),
 }

@@ -6,9 +6,10 @@ import json
 import logging
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.search.wrappers.multislice import MultiSliceBackend
 from ragstack_common.services import search
 from ragstack_common.services.ask import AskService, unanswered_from_env
+from ragstack_common.services.conversations import Conversations
 from ragstack_common.services.documents import Documents
 from ragstack_common.services.operations import ServiceOperations
 from ragstack_common.services.search import QueryService
@@ -224,14 +226,33 @@ class World:
         document = Document(key, label, attributes=before.observed.attributes, status=status)
         assert not self.registry.write([RecordChange(before, document.record(self.policy.attribute))])
 
+    def upload_again(self, key: str) -> None:
+        """Change the document's version in the registry alone."""
+        before = self.registry.read([f"s3://{BUCKET}/{key}"])[f"s3://{BUCKET}/{key}"]
+        observed = replace(before.observed, etag='"new"', last_modified=time.time() + 1)
+        assert not self.registry.write([RecordChange(before, replace(before, observed=observed))])
+
     def searches(self) -> QueryService:
         return query_function.service()
 
     def answers(self) -> AskService:
         if self.answering is None:
-            gaps = unanswered_from_env(os.environ, TABLE)
-            self.answering = AskService(AnswerSettings(), self.searches(), ExtractiveProvider(), gaps=gaps)
+            self.answering = AskService(
+                AnswerSettings(),
+                self.searches(),
+                ExtractiveProvider(),
+                gaps=unanswered_from_env(os.environ, TABLE),
+                conversations=self.conversations(),
+            )
         return self.answering
+
+    def conversations(self) -> Conversations:
+        return Conversations.from_env(os.environ, self.searches().guard, TABLE, self.dynamodb)
+
+    def restart(self) -> None:
+        """Have the functions read their environment again."""
+        _forget()
+        self.answering = None
 
     def call(self, caller: Caller, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
         """Send a request of a caller through the function that API Gateway chooses."""

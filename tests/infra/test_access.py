@@ -31,7 +31,8 @@ PUBLIC = {"/health", "/.well-known/oauth-protected-resource"}
 OIDC = {**PEOPLE_ADDED, "auth": "oidc"}
 VARIANTS: dict[str, dict[str, str]] = {
     "keys": {"auth": "api_key", "api_keys": "reader,uploader", "audit_bus": "audit"},
-    "cognito": {"auth": "cognito", "callback_urls": "https://app.example.com/callback", "questions_per_day": "0"},
+    "cognito": {"auth": "cognito", "callback_urls": "https://app.example.com/callback"}
+    | {"questions_per_day": "0", "conversations": "0"},
     "oidc": {**OIDC, "answers_concurrency": "5"},
     "both": EVERYTHING,
     "local": {**LOCAL, **OIDC, "oidc_issuer": "http://localhost:4570"},
@@ -341,17 +342,21 @@ def keys_of(rights: Mapping[str, str], action: str) -> list[str]:
 
 def test_functions_read_labels_and_rules_and_no_more(variant: Any, aws: Any) -> None:
     query, documents, answers = (variant("oidc").rights(service) for service in ("query", "documents", "answers"))
-    labels = ["ACCESS", "CATALOGUE", "CATALOGUE#*", "everything"]
+    labels, own = ["ACCESS", "CATALOGUE", "CATALOGUE#*", "everything"], ["CONVERSATION#*"]
 
     assert "/index/by_uri" in query["dynamodb:Query"], "everything of the index of names"
-    assert keys_of(answers, "dynamodb:Query") == labels
+    assert keys_of(answers, "dynamodb:Query") == sorted([*labels, *own])
     assert keys_of(query, "dynamodb:Query") == sorted([*labels, "JUDGMENT", "JUDGMENT#*"]), "for their export"
     assert keys_of(query, "dynamodb:BatchGetItem") == keys_of(query, "dynamodb:GetItem") == ["ACCESS", "DOCUMENT#*"]
     assert "dynamodb:PutItem" not in query
     assert "/index/by_label" in documents["dynamodb:Query"]
     for action in ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"):
-        assert {"ACCESS", "JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*"} == {*keys_of(documents, action)}
-    assert keys_of(answers, "dynamodb:UpdateItem") == ["BUDGET#*"]
+        written = {"ACCESS", "BUDGET#*", "GAP", "JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*", *own}
+        assert {*keys_of(documents, action)} == written
+    assert keys_of(answers, "dynamodb:UpdateItem") == ["BUDGET#*", *own]
+    for action in ("dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"):
+        assert keys_of(answers, action) == own
+    assert keys_of(documents, "dynamodb:BatchWriteItem") == own
     expected = ["ACCESS", "CATALOGUE", "CATALOGUE##entry", "JUDGMENT", "JUDGMENT#*", "everything"]
     assert keys_of(aws.rights("query"), "dynamodb:Query") == expected
     assert "dynamodb:Scan" not in query
@@ -362,6 +367,19 @@ def test_functions_read_labels_and_rules_and_no_more(variant: Any, aws: Any) -> 
 def test_without_a_limit_of_questions_none_are_counted(variant: Any) -> None:
     assert "dynamodb:UpdateItem" not in variant("cognito").rights("answers")
     assert variant("cognito").environment("answers")["QUESTIONS_PER_DAY"] == "0"
+
+
+def test_if_no_conversations_are_kept_people_can_still_delete_theirs(variant: Any) -> None:
+    without = variant("cognito")
+
+    assert without.environment("answers")["CONVERSATIONS"] == without.environment("documents")["CONVERSATIONS"] == "0"
+    assert "dynamodb:PutItem" not in without.rights("answers")
+    assert keys_of(without.rights("documents"), "dynamodb:BatchWriteItem") == ["CONVERSATION#*"]
+
+
+def test_without_people_who_sign_in_no_function_writes_conversations(aws: Any) -> None:
+    for service in OF_THE_API:
+        assert "CONVERSATION" not in str(aws.rights(service)), service
 
 
 def test_ingestion_writes_labels_into_sidecars_alone(variant: Any, aws: Any) -> None:

@@ -25,7 +25,7 @@ from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.search import register_backend
 from ragstack_common.search.models import Note
 from ragstack_common.services.ask import AskService
-from ragstack_common.services.ask_models import AskRequest, AskResponse
+from ragstack_common.services.ask_models import AskResponse, Question
 from ragstack_common.services.bucket import DocumentsBucket
 from ragstack_common.services.catalogue import Corpora, SearchableCorpus
 from ragstack_common.services.documents import Documents
@@ -144,7 +144,7 @@ async def test_the_tools_have_the_schemas_of_the_http_interface(url: str, era: s
     assert list(tools) == names
     assert tools["search"].input_schema == RetrieveRequest.model_json_schema()
     assert tools["search"].output_schema == RetrieveResponse.model_json_schema(mode="serialization")
-    assert tools["ask"].input_schema == AskRequest.model_json_schema()
+    assert tools["ask"].input_schema == Question.model_json_schema()
     assert tools["retriever"].input_schema["properties"]["collection_name"]["default"] == "handbook"
     assert tools["retriever"].input_schema["required"] == ["texts"]
 
