@@ -279,9 +279,10 @@ class Conversations:
         attribute = None if self.guard.policy is None else self.guard.policy.attribute
         found = {}
         received = [each for each in response.sources if each.cited or not response.answerer.quotes]
-        for passage in (*received, *response.closest):
-            label = None if attribute is None else passage.metadata.get(attribute)
-            used = UsedDocument(passage.source or "", label if isinstance(label, str) else None, is_registered)
+        passages = [(each.source or "", each.metadata) for each in received]
+        for uri, metadata in (*passages, *((each.source, each.metadata) for each in response.closest)):
+            label = None if attribute is None else metadata.get(attribute)
+            used = UsedDocument(uri, label if isinstance(label, str) else None, is_registered)
             found[used.uri] = used
         return [*found.values()]
 

@@ -1,9 +1,9 @@
 """Items of the registry's table that survive a kill of the local stack.
 
 MiniStack writes its tables when it ends in order, and ignores it if that fails. Documents are read again from their
-bucket after a kill, but changes of access rules, judgments and the questions of the day are only in the table. So each
-write of such an item is appended to a file, and the file is synchronized with the disk, before the client gets its
-response. The file has the last word at the next start.
+bucket after a kill, but changes of access rules, judgments, conversations and the questions of the day are only in the
+table. So each write of such an item is appended to a file, and the file is synchronized with the disk, before the
+client gets its response. The file has the last word at the next start.
 
 The records of documents could be made again from the bucket, by reading all documents again. So what changes in them
 after a checkpoint is appended to another file, without waiting for the disk.

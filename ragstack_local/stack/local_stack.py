@@ -216,8 +216,8 @@ def local_stack(
         how = "comparing" if session.continues else "uploading"
         with (
             step(
-                f"The last run did not end cleanly: {how} its documents again. Changes of access rules, judgments and"
-                " budgets are kept"
+                f"The last run did not end cleanly: {how} its documents again. Changes of access rules, judgments,"
+                " conversations and budgets are kept"
             )
             if session.recovers
             else nullcontext()

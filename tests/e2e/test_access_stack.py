@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import urllib3
@@ -152,6 +153,30 @@ def test_operators_alone_read_and_change_the_rules(people: People) -> None:
 
     assert statuses == {"alice": 403, "bob": 403, "olga": 200}
     assert refused["error"]["message"] == "user:bob lacks the right operate"
+
+
+def test_a_conversation_outlives_its_tab_for_its_owner_and_those_who_may_see_it(people: People) -> None:
+    conversation = str(uuid4())
+    path, question = f"/api/conversations/{conversation}", {"question": QUESTION, "conversation": conversation}
+    for _ in range(2):
+        assert people.got("alice", "POST", "/api/ask", question)["conversation"]["saved"]
+
+    found = people.got("alice", "GET", path)
+    shared = people.got("alice", "PUT", f"{path}/share")["link"]
+    of_bob = people.got("bob", "GET", f"/api/shared/{shared}")
+    not_bobs = people.call("bob", "GET", path)[0]
+    renamed = people.got("alice", "PATCH", path, {"title": "Leave"})
+    listed = people.got("alice", "GET", "/api/conversations?query=leave%20annual")
+    deleted = people.got("alice", "DELETE", "/api/conversations")
+    gone = [people.call("alice", "GET", path)[0], people.call("bob", "GET", f"/api/shared/{shared}")[0]]
+    late = people.got("alice", "POST", "/api/ask", question)["conversation"]
+
+    assert [LEAVE in _sources(turn["response"]) for turn in found["turns"]] == [True, True]
+    assert ([turn["withheld"] for turn in of_bob["turns"]], of_bob["withheld_turns"]) == (["rights", "rights"], 2)
+    assert (not_bobs, renamed["title"], gone) == (404, "Leave", [404, 404])
+    assert [each["id"] for each in listed["conversations"]] == [conversation]
+    assert deleted == {"deleted": 1}
+    assert late["saved"] is False
 
 
 @pytest.mark.parametrize("path", ["/api/corpora", "/api/documents", "/mcp"])

@@ -156,7 +156,7 @@ def test_a_kill_takes_no_revocation_and_no_judgment_back(stack: LocalStack) -> N
     assert revoked.returncode == 0, revoked.stderr
     assert (key in found, key in hidden, key in kept) == (True, False, False)
     assert [(each["query_id"], each["grade"]) for each in judgments] == [("quokka", 3)]
-    assert "Changes of access rules, judgments and budgets" in stack.log.read_text()
+    assert "Changes of access rules, judgments, conversations and budgets" in stack.log.read_text()
 
 
 @needs_proc
