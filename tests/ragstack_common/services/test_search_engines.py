@@ -287,6 +287,7 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
         ("get", "/health"): {"200", "default"},
         ("post", "/api/documents"): {"201", "400", "default"},
         ("get", "/api/documents"): {"200", "400", "default"},
+        ("get", "/api/documents/find"): {"200", "400", "default"},
         ("get", "/api/documents/{id}"): {"200", "400", "404", "default"},
         ("patch", "/api/documents/{id}"): {"202", "400", "404", "default"},
         ("delete", "/api/documents/{id}"): {"202", "400", "404", "default"},
