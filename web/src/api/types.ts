@@ -12,6 +12,7 @@ export type DocumentView = Schemas["DocumentView"];
 export type DocumentSummary = Schemas["DocumentSummary"];
 export type ExplainResponse = Schemas["ExplainResponse"];
 export type Facets = Schemas["Facets"];
+export type FoundDocument = Schemas["FoundDocument"];
 export type InferredFilter = Schemas["InferredFilter"];
 export type Me = Schemas["Me"];
 export type Note = Schemas["Note"];

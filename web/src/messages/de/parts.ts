@@ -89,6 +89,14 @@ export const parts: Messages["parts"] = {
   noAttributes: "Die Dokumente haben keine Attribute.",
   attributes: "Attribute der Dokumente",
 
+  find: "Dokument finden",
+  findPlaceholder: "Wörter aus Name, Ordner oder Attribut",
+  findResults: "Dokumente mit diesen Wörtern",
+  findCount: (count) => `${counted(count, "Dokument", "Dokumente")} gefunden`,
+  findNothing: "Kein Dokument, das Sie sehen dürfen, hat diese Wörter.",
+  findHint: "Versuchen Sie es mit weniger Wörtern, etwa nur dem Jahr oder dem Kunden.",
+  findMore: "Es gibt weitere. Ein weiteres Wort grenzt sie ein.",
+
   visible: "sichtbar",
   hidden: "verborgen",
   statuses: {

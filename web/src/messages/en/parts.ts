@@ -90,6 +90,14 @@ export const parts = {
   noAttributes: "The documents have no attributes.",
   attributes: "Attributes of the documents",
 
+  find: "Find a document",
+  findPlaceholder: "Words of a name, folder or attribute",
+  findResults: "Documents with these words",
+  findCount: (count: number) => `${counted(count, "document", "documents")} found`,
+  findNothing: "No document that you may see has these words.",
+  findHint: "Try fewer words, or only the year or the customer.",
+  findMore: "There are more. Another word narrows them down.",
+
   visible: "visible",
   hidden: "hidden",
   statuses: {
