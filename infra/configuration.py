@@ -12,13 +12,18 @@ from pydantic.fields import FieldInfo
 
 from infra.context_values import ContextValues
 from infra.layers import ROOT
-from infra.options import SET_BY_STACKS
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, allowed_values
 from ragstack_common.settings.conversations import ConversationSettings
 from ragstack_common.settings.gaps import GapSettings
-from ragstack_common.settings.ingestion import DocumentApiSettings, IngestionSettings, ReconcileSettings, ViewerSettings
+from ragstack_common.settings.ingestion import (
+    SET_BY_STACKS,
+    DocumentApiSettings,
+    IngestionSettings,
+    ReconcileSettings,
+    ViewerSettings,
+)
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
 from ragstack_common.settings.search import QuerySettings
 from ragstack_common.settings.tracing import TraceSettings

@@ -21,37 +21,13 @@ from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, as_text, read_settings
 from ragstack_common.settings.conversations import ConversationSettings
 from ragstack_common.settings.gaps import GapSettings
-from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, IngestionSettings
+from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, SET_BY_STACKS, IngestionSettings
 from ragstack_common.settings.names import EVERY_COLLECTION, MANAGED, MILVUS_ENGINE
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
 from ragstack_common.settings.search import QuerySettings
 from ragstack_common.settings.tracing import TraceSettings
 
 S = TypeVar("S", bound=Settings)
-
-SET_BY_STACKS: Final = frozenset(
-    {
-        "ACCESS_FILE",
-        "API_AUTH",
-        "API_KEYS",
-        "CONVERSION_QUEUE_URL",
-        "DATA_SOURCE_ID",
-        "DEAD_LETTER_QUEUE_URL",
-        "DOCUMENTS_BUCKET",
-        "EVENT_BUS_NAME",
-        "INGESTION_QUEUE_URL",
-        "JOBS_QUEUE_URL",
-        "KNOWLEDGE_BASE_ID",
-        "LARGE_CONVERSION_QUEUE_URL",
-        "RECEIPTS_QUEUE_URL",
-        "REGISTRY_TABLE",
-        "SNAPSHOT_BUCKET",
-        "STATUS_QUEUE_URL",
-        "VECTOR_INDEX_ARN",
-        "VECTOR_STORE",
-    }
-)
-"""Variables of functions that no context value sets directly."""
 
 MAX_CALLS_AT_ONCE: Final = 10
 """Source: Bedrock's quotas, concurrent IngestKnowledgeBaseDocuments and DeleteKnowledgeBaseDocuments requests."""
@@ -73,6 +49,7 @@ class Options(ContextValues):
     """Everything that a deployer can choose."""
 
     variables_of_functions: Mapping[str, str] = Field({}, description="environment variables that differ from defaults")
+    in_force: Mapping[str, Mapping[str, str]] = Field({}, description="what was chosen, by where it was chosen")
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> "Options":
@@ -91,6 +68,7 @@ class Options(ContextValues):
                 " everything"
             )
         values = {name: text for name, text in values.items() if text}
+        in_context = {*values}
         if SETTINGS in values:
             values = {**_read_settings_file(values[SETTINGS]), **values}
         known = context_names()
@@ -109,7 +87,13 @@ class Options(ContextValues):
             raise OptionError("; ".join(f"{name}{problem}" for name, problem in problems.items()))
         defaults = {**(LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {})}
         defaults |= MANAGED_VARIABLES if is_managed(own) else {}
-        options = cls.model_validate({**own, "variables_of_functions": {**defaults, **variables}})
+        chosen = {**own, **variables}
+        in_force = {
+            "context": {name: text for name, text in chosen.items() if name.lower() in in_context},
+            "settings file": {name: text for name, text in chosen.items() if name.lower() not in in_context},
+            "target": {name: text for name, text in defaults.items() if name not in variables},
+        }
+        options = cls.model_validate({**own, "variables_of_functions": {**defaults, **variables}, "in_force": in_force})
         if broken := access_problems(options, options.access_settings, options.target):
             raise OptionError("; ".join(broken))
         _check_policy(options)

@@ -1,5 +1,6 @@
 """The functions: their settings, their permissions and their triggers."""
 
+import json
 import math
 from typing import Final
 
@@ -27,7 +28,7 @@ from infra.engine import grant_model
 from infra.layers import extra_layer
 from infra.options import Options
 from infra.target import Target
-from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, ENTRIES, GAP, JUDGMENT
+from ragstack_common.registry.table import ACCESS, BUDGET, CATALOGUE, DOCUMENT, ENTRIES, GAP, JUDGMENT, PERSON
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.conversations import ConversationSettings
@@ -40,6 +41,9 @@ from ragstack_common.settings.ingestion import (
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
 from ragstack_common.settings.search import QuerySettings
 from ragstack_common.settings.tracing import TraceSettings
+
+MAX_LISTED: Final = 100
+"""Longest value of a setting in the list for operators: the environment of a function takes 4 KB."""
 
 API_MEMORY_MB: Final = 1024
 """Processor time comes with memory, and a cold start is mostly imports."""
@@ -125,10 +129,9 @@ def answers_function(
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask for the status of any document")
     path.registry.grant(function, READ)
     path.registry.grant_names(function)
-    if options.access_settings.limits_questions:
-        path.registry.grant(function, [UPDATE], [f"{BUDGET}#*"])
-    if options.gaps.questions:
-        path.registry.grant(function, [UPDATE], [GAP])
+    of_questions = [f"{BUDGET}#*"] if options.access_settings.limits_questions else []
+    of_gaps = [GAP] if options.gaps.questions else []
+    path.registry.grant(function, [UPDATE], [*of_questions, *of_gaps, PERSON])
     if options.has_people and options.conversations.conversations:
         # A new conversation may replace the oldest.
         path.registry.grant(function, LIST, CONVERSATIONS)
@@ -177,6 +180,16 @@ def _search_environment(path: IngestionPath, options: Options, issuer: Issuer | 
 def _access_environment(options: Options, issuer: Issuer | None) -> dict[str, str]:
     tokens = {} if issuer is None else {"OIDC_ISSUER": issuer.url, "OIDC_AUDIENCE": issuer.audience}
     return {"API_AUTH": ",".join(options.auth)} | tokens
+
+
+def _settings_environment(options: Options) -> dict[str, str]:
+    """Return what the deployer chose, for the list of settings; the longest values are cut."""
+    chosen = {
+        origin: {name: text if len(text) <= MAX_LISTED else f"{text[:MAX_LISTED]}…" for name, text in values.items()}
+        for origin, values in options.in_force.items()
+        if values
+    }
+    return {"SETTINGS_IN_FORCE": json.dumps(chosen, ensure_ascii=False, separators=(",", ":"))}
 
 
 def authorizer_function(scope: Construct, options: Options, issuer: Issuer) -> lambda_.Function:
@@ -234,7 +247,9 @@ def documents_function(
         "Documents",
         consequence="Until it works again, uploads, deletions and lists of documents fail.",
         description="Answers requests about documents, ingestion jobs and failures",
-        environment=path.environment(DocumentApiSettings) | _access_environment(options, issuer),
+        environment=path.environment(DocumentApiSettings)
+        | _access_environment(options, issuer)
+        | _settings_environment(options),
         folder="documents",
         memory_mb=API_MEMORY_MB,
         options=options,
@@ -249,7 +264,8 @@ def documents_function(
     path.documents.grant(function, object_actions, "Callers upload and delete any document")
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
-    path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*", GAP, f"{BUDGET}#*"))
+    path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*"))
+    path.registry.grant(function, [UPDATE], (GAP, f"{BUDGET}#*", PERSON))
     if options.has_people:
         # Also if none are kept any more: people may delete theirs.
         path.registry.grant(function, [PUT, UPDATE, DELETE, DELETE_MANY], CONVERSATIONS)

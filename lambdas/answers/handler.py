@@ -27,7 +27,7 @@ def service() -> AskService:
 @cache
 def callers() -> Callers:
     """Read the rules when the first request comes, and verify tokens here: not every path has an authorizer."""
-    return Callers.from_env(os.environ, verifier_from_env(os.environ))
+    return Callers.from_env(os.environ, verifier_from_env(os.environ), notes_people=True)
 
 
 @cache

@@ -16,7 +16,7 @@ from ragstack_common.http.routes import DocumentService, add_routes
 @cache
 def callers() -> Callers:
     """Read the rules on the first request."""
-    return Callers.from_env(os.environ)
+    return Callers.from_env(os.environ, notes_people=True)
 
 
 @cache

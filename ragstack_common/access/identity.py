@@ -18,6 +18,7 @@ from ragstack_common.access.callers import (
     caller_from_key,
 )
 from ragstack_common.access.guard import Guard
+from ragstack_common.access.people import People
 from ragstack_common.access.policy import Claims
 from ragstack_common.core.errors import NotAuthenticatedError
 from ragstack_common.settings.access import TOKEN_KINDS, AccessSettings, AuthKind
@@ -91,17 +92,19 @@ class Identity:
 
 @dataclass(frozen=True)
 class Callers:
-    """Who sends requests, and what they may do."""
+    """Who sends requests, and what they may do; *people* notes them, if this process may."""
 
     identity: Identity
     guard: Guard
+    people: People | None = None
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str], verifier: Verifier | None = None) -> Self:
+    def from_env(cls, env: Mapping[str, str], verifier: Verifier | None = None, *, notes_people: bool = False) -> Self:
         """Read the settings and the access file that the environment names; raises ConfigurationError."""
         guard = Guard.from_env(env)
         claims = None if guard.policy is None else guard.policy.claims
-        return cls(Identity(AccessSettings.from_env(env), claims, verifier), guard)
+        people = People.from_env(env) if notes_people else None
+        return cls(Identity(AccessSettings.from_env(env), claims, verifier), guard, people)
 
     def authorized(
         self, right: Right, resource: str, context: Mapping[str, Any], authorization: str | None = None
@@ -114,4 +117,6 @@ class Callers:
         """
         caller = self.identity.caller(context, authorization)
         self.guard.require(caller, right, resource)
+        if self.people is not None:
+            self.people.note(caller)
         return caller

@@ -203,6 +203,12 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
     "view_as": ApiRoute(
         DOCUMENTS, "POST", "/api/access/explain", Right.OPERATE, "Explain what a user can see", tag=_OPERATORS
     ),
+    "list_settings": ApiRoute(
+        DOCUMENTS, "GET", "/api/settings", Right.OPERATE, "List the settings in force", tag=_OPERATORS
+    ),
+    "list_people": ApiRoute(
+        DOCUMENTS, "GET", "/api/people", Right.OPERATE, "List who was seen, and what they may do", tag=_OPERATORS
+    ),
     "list_tools": ApiRoute(QUERY, "GET", "/tools", Right.READ, "List the tools"),
     "run_tool": ApiRoute(QUERY, "POST", "/tools/{name}", Right.READ, "Run a tool"),
     "mcp": ApiRoute(ANSWERS, "POST", "/mcp", Right.READ),

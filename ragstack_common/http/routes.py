@@ -6,6 +6,7 @@ interface, and no function has another function's handler.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final, TypeAlias
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.guard import Guard
+from ragstack_common.access.people import People
 from ragstack_common.core.clients import cloudwatch_client, dynamodb_client, s3_client, sqs_client
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.metrics import STACK
@@ -29,6 +31,7 @@ from ragstack_common.services.access import (
     Explanation,
     LabelView,
     Me,
+    PeopleList,
     PrincipalList,
     RuleChange,
     RulesView,
@@ -67,6 +70,7 @@ from ragstack_common.services.gaps import Gap, GapChange, GapList, GapReport, Ga
 from ragstack_common.services.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.services.judgments import Judgment, JudgmentChange, JudgmentList, Judgments
 from ragstack_common.services.measures import JudgedRanking, Measures, measure
+from ragstack_common.services.settings import SettingsInForce, settings_in_force
 from ragstack_common.services.status import DEAD_LETTERS, DeploymentStatus, StatusReport
 from ragstack_common.services.uploads import AttributesChange, UploadAnswer, UploadRequest, Uploads
 from ragstack_common.services.word_search import word_search_of
@@ -93,6 +97,7 @@ class DocumentService:
     judgments: Judgments
     gaps: Gaps
     conversations: Conversations
+    settings: Callable[[], SettingsInForce]
     status: DeploymentStatus
 
     @classmethod
@@ -118,10 +123,11 @@ class DocumentService:
             documents=Documents(registry, bucket, guard, directory_of(settings)),
             jobs=Jobs(JobStore(table, client, metrics=metrics), settings.jobs_queue_url, sqs),
             catalogue=lambda caller: Catalogue(client, table, guard.rules().labels(caller)),
-            access=Access(guard, registry, bucket),
+            access=Access(guard, registry, bucket, People(client, table)),
             judgments=Judgments(client, table, guard, gaps=gaps),
             gaps=gaps,
             conversations=Conversations.from_env(env, guard, table, client),
+            settings=partial(settings_in_force, {**env}),
             status=DeploymentStatus(
                 dynamodb=client,
                 table=table,
@@ -276,6 +282,11 @@ def _add_failures(app: APIGatewayRestResolver, service: Service) -> None:
         """Count documents and messages, and list alarms, the last reconciliation and the throughput of a day."""
         return service().status.report()
 
+    @serve(app, "list_settings")
+    def list_settings() -> SettingsInForce:
+        """List the settings of the deployment with their values, and where each comes from. There are no secrets."""
+        return service().settings()
+
     @serve(app, "list_failures")
     def list_failures(limit: _Limit = 100, next_token: NextToken = None) -> FailureList:
         """List what failed and why, with what to do next. The dead letters stay in their queue."""
@@ -307,6 +318,11 @@ def _add_access(app: APIGatewayRestResolver, service: Service, caller: CurrentCa
     def change_access(request: RuleChange) -> LabelView:
         """Change what a label does to a principal. It takes effect with the next request."""
         return service().access.change(caller(), request)
+
+    @serve(app, "list_people")
+    def list_people(limit: _Limit = MAX_LIMIT, next_token: NextToken = None) -> PeopleList:
+        """List callers by name, with the groups in their last token, what they see and where they may write."""
+        return service().access.people(limit, next_token)
 
     @serve(app, "explain_access")
     def explain_access(

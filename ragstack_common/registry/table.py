@@ -22,6 +22,7 @@
     JUDGMENT#<digest of a caller>  <query>#<digest of a document>  a caller's judgment
     CONVERSATION#<digest of a person>  <id>                  a conversation: its title and questions
     CONVERSATION#<digest of a person>#<id>  <time and random>  a turn of it
+    PERSON                       <name>                    a caller with their groups, and when they were seen last
     ACCESS                       VERSION                   number of the changes of the access rules
     ACCESS                       <length>#<label>#<principal>  a change: what a label does to a principal
 
@@ -89,8 +90,9 @@ BUDGET: Final = "BUDGET"
 JUDGMENT: Final = "JUDGMENT"
 GAP: Final = "GAP"
 CONVERSATION: Final = "CONVERSATION"
+PERSON: Final = "PERSON"
 
-IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT, GAP, CONVERSATION)
+IRRECOVERABLE: Final = (ACCESS, BUDGET, JUDGMENT, GAP, CONVERSATION, PERSON)
 """Partitions whose items cannot be rebuilt from the documents bucket."""
 
 RECOVERABLE: Final = (CATALOGUE, DOCUMENT)

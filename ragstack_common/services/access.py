@@ -1,19 +1,20 @@
 """The access rules: describing a caller, showing and changing the rules, and explaining who sees a document."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, StringConstraints
 
 from ragstack_common.access.callers import EVERYONE, Caller, Right
 from ragstack_common.access.guard import Guard
+from ragstack_common.access.people import People, Seen
 from ragstack_common.access.policy import Label, Principal
 from ragstack_common.access.rules import AccessRules, Decision, Effect
 from ragstack_common.core.artefacts import maker_of
 from ragstack_common.core.errors import InvalidRequestError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry
-from ragstack_common.core.times import iso
+from ragstack_common.core.times import Time, iso
 from ragstack_common.core.uris import SIDECAR_SUFFIX, is_s3_uri
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import DocumentRecord
@@ -25,6 +26,9 @@ MAX_CHANGES: Final = 1000
 
 MAX_NAMED: Final = 5
 """Maximum number of principals in a note."""
+
+
+GroupsOrigin = Literal["request", "seen", "unknown"]
 
 
 class WritablePrefix(BaseModel, defer_build=True):
@@ -86,6 +90,24 @@ class RulesView(BaseModel, defer_build=True):
     changes: list[RecordedChange] = Field(description=f"At most {MAX_CHANGES}, newest first")
 
 
+class SeenPerson(BaseModel, defer_build=True):
+    """A caller as they were seen last: a person, or a program. Rights and labels are those in effect now."""
+
+    principal: str = Field(description="Such as user:alice")
+    groups: list[str] = Field(description="The other principals in their last token, such as group:people")
+    last_seen: Time = Field(description="To the hour")
+    rights: list[Right]
+    labels: list[str] | None = Field(description="The labels whose documents they see; null for every document")
+    writable: list[WritablePrefix] = Field(description="Where they may write, by prefix")
+
+
+class PeopleList(BaseModel, defer_build=True):
+    """A page of callers by name. Callers who were not seen for 90 days are left out."""
+
+    people: list[SeenPerson]
+    next_token: str | None = Field(description="Requests the next page; null on the last page")
+
+
 class Explanation(BaseModel, defer_build=True):
     """Whether a principal sees a document, and why."""
 
@@ -99,6 +121,13 @@ class Explanation(BaseModel, defer_build=True):
         description="Groups, tenants and scopes that the request does not name for a user, and with which the answer"
         " would be another",
     )
+    principals: list[str] = Field(default=[], description="Who was assumed to look, next to everyone")
+    groups: GroupsOrigin = Field(
+        default="request",
+        description="Where the groups come from: the request, the last token of the user, or nowhere, because the user"
+        " was not seen",
+    )
+    seen_at: Time | None = Field(default=None, description="When the user was seen with these groups")
     note: str | None = Field(default=None, description="What the request should name to be sure; null if it is sure")
 
 
@@ -117,8 +146,9 @@ class ViewAs(BaseModel, extra="forbid", frozen=True, defer_build=True):
 class Access:
     """Answers requests about the rules."""
 
-    def __init__(self, guard: Guard, registry: DocumentRegistry, bucket: DocumentsBucket) -> None:
+    def __init__(self, guard: Guard, registry: DocumentRegistry, bucket: DocumentsBucket, people: People) -> None:
         self._guard = guard
+        self._people = people
         self._registry = registry
         self._bucket = bucket
 
@@ -174,15 +204,17 @@ class Access:
         Raises:
             InvalidRequestError: A principal is malformed, or the URI does not name an object of the bucket.
         """
-        viewer, uri = _viewer(principals), self._bucket.uri(self._key("document", name))
-        self._guard.view_as(caller, uri, viewer.name)
+        viewer, uri = self._looking(principals), self._bucket.uri(self._key("document", name))
+        self._guard.view_as(caller, uri, viewer.caller.name)
         return self._explained(viewer, [uri])[0]
 
     def explain_all(self, caller: Caller, request: ViewAs) -> list[Explanation]:
         """Explain each document as :meth:`explain` does, with one audit event."""
-        viewer = _viewer(request.principal, "principal")
+        viewer = self._looking(request.principal, "principal")
         uris = [self._bucket.uri(self._key("uris", name)) for name in request.uris]
-        self._guard.view_as(caller, uris[0] if len(uris) == 1 else f"{len(uris)} documents from {uris[0]}", viewer.name)
+        self._guard.view_as(
+            caller, uris[0] if len(uris) == 1 else f"{len(uris)} documents from {uris[0]}", viewer.caller.name
+        )
         return self._explained(viewer, uris)
 
     def _key(self, member: str, name: str) -> str:
@@ -191,16 +223,55 @@ class Access:
             raise InvalidRequestError(f"{member}: write the document's key, or {self._bucket.uri('')} and its key")
         return key
 
-    def _explained(self, viewer: Caller, uris: Sequence[str]) -> list[Explanation]:
+    def people(self, limit: int, token: str | None) -> PeopleList:
+        """List who was seen, 1 to 100 of them.
+
+        Raises:
+            InvalidRequestError: The token is not from the previous page.
+        """
+        page, rules = self._people.page(limit, token), self._guard.rules()
+        return PeopleList(people=[_person(rules, seen) for seen in page.people], next_token=page.next_token)
+
+    def _looking(self, principals: str, member: str = "as") -> "_Viewer":
+        """Return who looks; a user who is named alone has the groups with which they were seen last."""
+        viewer = _viewer(principals, member)
+        if not viewer.name.startswith("user:") or viewer.principals != {EVERYONE, viewer.name}:
+            return _Viewer(viewer, "request")
+        seen = self._people.find(viewer.name)
+        return _Viewer(viewer, "unknown") if seen is None else _Viewer(seen.caller, "seen", seen.at)
+
+    def _explained(self, viewer: "_Viewer", uris: Sequence[str]) -> list[Explanation]:
         rules = self._guard.rules()
         with reaching_the_registry():
             known = self._registry.read_by_name(uris)
         return [_explanation(rules, viewer, self._key("document", known[uri].uri), known[uri]) for uri in uris]
 
 
-def _explanation(rules: AccessRules, viewer: Caller, key: str, known: DocumentRecord) -> Explanation:
-    label = known.label if known.observed.is_present else None
-    decision, depends_on = rules.explain(viewer, label), rules.depends_on(viewer, label)
+class _Viewer(NamedTuple):
+    """Who looks at a document, where their groups come from, and when they were seen with them."""
+
+    caller: Caller
+    groups: GroupsOrigin
+    seen_at: float | None = None
+
+
+def _person(rules: AccessRules, seen: Seen) -> SeenPerson:
+    caller = seen.caller
+    labels = rules.labels(caller)
+    return SeenPerson(
+        principal=seen.name,
+        groups=sorted(seen.principals - {EVERYONE, seen.name}),
+        last_seen=iso(seen.at),
+        rights=sorted(rules.rights(caller)),
+        labels=None if labels is None else sorted(labels),
+        writable=[WritablePrefix(**vars(each)) for each in rules.writable(caller)],
+    )
+
+
+def _explanation(rules: AccessRules, viewing: _Viewer, key: str, known: DocumentRecord) -> Explanation:
+    viewer, label = viewing.caller, known.label if known.observed.is_present else None
+    decision = rules.explain(viewer, label)
+    depends_on = () if viewing.groups == "seen" else rules.depends_on(viewer, label)
     return Explanation(
         uri=known.uri,
         label=label,
@@ -208,6 +279,9 @@ def _explanation(rules: AccessRules, viewer: Caller, key: str, known: DocumentRe
         visible=decision.is_visible,
         rule=decision.rule,
         depends_on=[*depends_on],
+        principals=sorted(viewer.principals - {EVERYONE}),
+        groups=viewing.groups,
+        seen_at=None if viewing.seen_at is None else iso(viewing.seen_at),
         note=_note(viewer, decision, depends_on) if depends_on else None,
     )
 

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field
 
 from ragstack_common.settings.access import AccessSettings
 from ragstack_common.settings.answers import AnswerSettings
-from ragstack_common.settings.base import Allowed, BusName, Settings, separated_names
+from ragstack_common.settings.base import Allowed, BusName, JsonObject, Settings, separated_names
 from ragstack_common.settings.conversations import ConversationSettings
 from ragstack_common.settings.gaps import GapSettings
 from ragstack_common.settings.limits import MAX_DOCUMENT_BYTES
@@ -213,6 +213,9 @@ class DocumentApiSettings(DocumentSettings):
     knowledge_base_id: str | None = Field(None, description="the knowledge base, whose search the status describes")
     vector_index_arn: str | None = Field(None, description="its index on S3 Vectors")
     search_type: SearchType | None = Field(None, description="the same as for searches; the status reports it")
+    settings_in_force: JsonObject | None = Field(
+        None, description="what the deployer chose, by where it was chosen, which operators can list"
+    )
     upload_max_bytes: int = Field(MAX_DOCUMENT_BYTES, ge=1, le=MAX_DOCUMENT_BYTES, description="largest upload")
     upload_seconds: int = Field(
         900,
@@ -242,3 +245,28 @@ FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
     AccessSettings,
 )
 """What functions read from their environment."""
+
+SET_BY_STACKS: Final = frozenset(
+    {
+        "ACCESS_FILE",
+        "API_AUTH",
+        "API_KEYS",
+        "CONVERSION_QUEUE_URL",
+        "DATA_SOURCE_ID",
+        "DEAD_LETTER_QUEUE_URL",
+        "DOCUMENTS_BUCKET",
+        "EVENT_BUS_NAME",
+        "INGESTION_QUEUE_URL",
+        "JOBS_QUEUE_URL",
+        "KNOWLEDGE_BASE_ID",
+        "LARGE_CONVERSION_QUEUE_URL",
+        "RECEIPTS_QUEUE_URL",
+        "REGISTRY_TABLE",
+        "SETTINGS_IN_FORCE",
+        "SNAPSHOT_BUCKET",
+        "STATUS_QUEUE_URL",
+        "VECTOR_INDEX_ARN",
+        "VECTOR_STORE",
+    }
+)
+"""Variables of functions that no context value sets directly."""

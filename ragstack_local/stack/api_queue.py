@@ -30,7 +30,8 @@ OTHER_FUNCTIONS: Final = {
     "answers": ("/.well-known", "/api/ask", "/mcp"),
     "documents": (
         *("/api/access", "/api/conversations", "/api/documents", "/api/facets", "/api/failures", "/api/gaps"),
-        *("/api/ingestion-jobs", "/api/judgments", "/api/me", "/api/shared", "/api/status"),
+        *("/api/ingestion-jobs", "/api/judgments", "/api/me", "/api/people", "/api/settings", "/api/shared"),
+        "/api/status",
     ),
     "viewer": ("/api/view",),
 }

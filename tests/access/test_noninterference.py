@@ -168,7 +168,7 @@ def listings(world: World, caller: Caller, known: Sequence[Document]) -> Iterato
     for method, path in (
         *(("GET", "/api/ingestion-jobs"), ("POST", "/api/ingestion-jobs"), ("GET", "/api/ingestion-jobs/x")),
         *(("GET", "/api/failures"), ("POST", "/api/failures/replay"), ("GET", "/api/access")),
-        *(("GET", "/api/gaps"), ("PATCH", "/api/gaps/x")),
+        *(("GET", "/api/settings"), ("GET", "/api/people"), ("GET", "/api/gaps"), ("PATCH", "/api/gaps/x")),
         *(("POST", "/api/access/explain"), ("GET", "/api/status")),
     ):
         yield path, world.call(caller, method, path)

@@ -287,7 +287,7 @@ class World:
 
     def application(self, *, is_behind_gateway: bool = False) -> Any:
         """Return the server of answers."""
-        callers = Callers.from_env(os.environ, self._verifier)
+        callers = Callers.from_env(os.environ, self._verifier, notes_people=True)
         documents = Documents.from_env(os.environ)
 
         def operations(caller: Caller) -> ServiceOperations:

@@ -97,8 +97,8 @@ RECEIVERS = {
     "reconcile": {"ChangesEvents", "JobsQueue"},
 }
 WRITTEN = {
-    "documents": ["JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*", "GAP", "BUDGET#*"],
-    "answers": ["BUDGET#*"],
+    "documents": ["JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*"],
+    "answers": ["BUDGET#*", "PERSON"],
     "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "CATALOGUE#*", "SNAPSHOT"],
 }
 """Partitions of the registry, where a function may not write all of them."""

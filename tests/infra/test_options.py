@@ -98,6 +98,8 @@ def test_the_command_line_overrides_a_file_of_settings(tmp_path: Path) -> None:
     assert options.query.reranking_weights == RerankingWeights(vector=1)
     assert options.query.relevance_calibration == Calibrations.read({"calibrations": [calibration]})
     assert (options.query.filtered_score_boost, options.query.search_k) == (2.0, 7)
+    assert options.in_force["context"] == {"settings": str(file), "FILTERED_SCORE_BOOST": "2"}
+    assert options.in_force["settings file"].keys() == {"RERANKING_WEIGHTS", "SEARCH_K", "RELEVANCE_CALIBRATION"}
 
 
 def test_a_target_is_a_file_of_settings_too(tmp_path: Path) -> None:

@@ -279,6 +279,8 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
         ("post", "/api/ask/stream"): {"200", "400", "default"},
         ("get", "/api/corpora"): {"200", "default"},
         ("get", "/api/gaps"): {"200", "default"},
+        ("get", "/api/people"): {"200", "400", "default"},
+        ("get", "/api/settings"): {"200", "default"},
         ("post", "/api/gaps"): {"201", "400", "default"},
         ("patch", "/api/gaps/{id}"): {"200", "400", "404", "default"},
         ("get", "/api/versions"): {"200", "default"},
