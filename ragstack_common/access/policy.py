@@ -43,6 +43,7 @@ _Canonical: Final = BeforeValidator(canonical_if_text)
 
 Label: TypeAlias = Annotated[str, _Canonical, StringConstraints(pattern=LABEL, max_length=MAX_LABEL)]
 Principal: TypeAlias = Annotated[str, _Canonical, StringConstraints(pattern=PRINCIPAL, max_length=500)]
+Contact: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Principals: TypeAlias = tuple[Principal, ...]
 Prefix: TypeAlias = Annotated[str, _Canonical]
 
@@ -76,6 +77,10 @@ class LabelRule(_Part):
 
     allow: Principals = Field(default=(), description="principals who see these documents")
     deny: Principals = Field(default=(), description="principals who do not, even if they are allowed as well")
+    contact: Contact | None = Field(
+        default=None,
+        description="whom others may ask for access; who has the address of such a document then learns that it exists",
+    )
 
 
 class PrefixRule(_Part):

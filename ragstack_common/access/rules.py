@@ -180,6 +180,13 @@ class AccessRules:
                 return Decision(effect is Effect.ALLOW, f"{label} {verb} {principal}, {origin}")
         return _hidden(f"{label} allows none of {', '.join(sorted(caller.principals))}")
 
+    def contacts(self, labels: Iterable[str | None]) -> tuple[str, ...]:
+        """Return whom to ask for access to some labels; nobody unless the access file names someone for each."""
+        rules = [self.policy.labels.get(canonical(label or "")) for label in labels]
+        found = [None if rule is None else rule.contact for rule in rules]
+        named = dict.fromkeys(contact for contact in found if contact is not None)
+        return () if None in found else tuple(named)
+
     def holders(self) -> dict[str, dict[Effect, list[str]]]:
         """Return the principals that each label allows and denies."""
         found = {label: {effect: list[str]() for effect in Effect} for label in self.policy.labels}

@@ -20,6 +20,7 @@ answers a request maps a class to a status.
     │   └── InvalidDocumentError         a document that cannot be submitted as it is
     ├── NotAuthenticatedError            the caller did not prove who they are
     ├── NotAllowedError                  the caller lacks a right
+    │   └── AccessNeededError            the caller does not see a document, and may ask somebody for access
     ├── LimitReachedError                the caller reached a limit
     ├── NotFoundError                    nothing has the name that was given
     │   ├── DocumentNotFoundError        neither the bucket nor the registry has the document
@@ -163,6 +164,10 @@ class NotAuthenticatedError(RagStackError):
 
 class NotAllowedError(RagStackError):
     """The caller lacks a right; the message names it and the caller, and nothing else."""
+
+
+class AccessNeededError(NotAllowedError):
+    """The caller does not see a document, and the access file names whom to ask."""
 
 
 class LimitReachedError(RagStackError):

@@ -14,7 +14,7 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.artefacts import mails_of, maker_of
 from ragstack_common.core.clients import dynamodb_client, s3_client
-from ragstack_common.core.errors import DocumentNotFoundError, InvalidRequestError
+from ragstack_common.core.errors import AccessNeededError, DocumentNotFoundError, InvalidRequestError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry, redacted, redacted_or_none
 from ragstack_common.core.times import iso, to_time
@@ -378,6 +378,7 @@ class Documents:
 
         Raises:
             DocumentNotFoundError: The registry does not know it, the caller does not see it, or it was deleted.
+            AccessNeededError: The caller does not see it, and the access file names whom to ask.
         """
         key = self._key(self._find(caller, Right.WRITE, identifier))
         if not self._bucket.observe(key).is_present:
@@ -398,6 +399,10 @@ class Documents:
             # Also for what does not exist: to write the event takes time, which would tell the two apart.
             uri = identifier if record is None else record.uri
             self._guard.hide(caller, right, uri, rules.explain(caller, next(iter(hidden), None)))
+            if contacts := rules.contacts(hidden) if hidden else ():
+                raise AccessNeededError(
+                    f"{caller.name} may not see this document: ask {' and '.join(contacts)} for access"
+                )
         raise DocumentNotFoundError(_NOT_YET.format(id=identifier))
 
     def _key(self, record: DocumentRecord) -> str:
