@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_CONVERSATIONS: Final = 200
 """Of one person. A list reads all heads: 200 of about 1 KB."""
 
-MAX_TURNS: Final = 50
+MAX_KEPT_TURNS: Final = 50
 """Of one conversation."""
 
 MAX_TURN_BYTES: Final = 380_000
@@ -176,14 +176,14 @@ class ConversationTable:
             self._client.delete_item(TableName=self._table, Key=place)
             return None
         head = self._head(item)
-        return entry, Added(head, removed, max(0, len(head.questions) - MAX_TURNS))
+        return entry, Added(head, removed, max(0, len(head.questions) - MAX_KEPT_TURNS))
 
     def settle(self, person: str, head: ConversationHead) -> None:
         """Remove the turns over the limit, and keep the others as long as the conversation."""
         entries = [*head.questions]
-        for place, entry in enumerate(entries[: max(0, len(entries) - MAX_TURNS)]):
+        for place, entry in enumerate(entries[: max(0, len(entries) - MAX_KEPT_TURNS)]):
             self._remove_turn(person, head.id, entry, entries[place + 1])
-        kept = entries[-MAX_TURNS:]
+        kept = entries[-MAX_KEPT_TURNS:]
         # Turns last a day longer than the head, so that those of one day need no other write.
         if self._turn_expires_at(_written_at(kept[0])) < head.expires_at:
             for entry in kept[:-1]:

@@ -22,7 +22,7 @@ from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.core.times import iso
 from ragstack_common.registry.conversations import (
     MAX_CONVERSATIONS,
-    MAX_TURNS,
+    MAX_KEPT_TURNS,
     Added,
     ConversationHead,
     ConversationTable,
@@ -169,7 +169,7 @@ class Conversations:
             enabled=self._is_kept(caller),
             days=self.table.days,
             max_conversations=MAX_CONVERSATIONS,
-            max_turns=MAX_TURNS,
+            max_turns=MAX_KEPT_TURNS,
         )
 
     def get(self, caller: Caller, identifier: UUID, token: str | None = None) -> Conversation:
@@ -359,7 +359,7 @@ def _removed(added: Added) -> str | None:
     if added.conversations_removed:
         return f"The oldest conversation was deleted: {MAX_CONVERSATIONS} of a person are kept"
     if added.turns_removed:
-        return f"The oldest turn was deleted: {MAX_TURNS} of a conversation are kept"
+        return f"The oldest turn was deleted: {MAX_KEPT_TURNS} of a conversation are kept"
     return None
 
 

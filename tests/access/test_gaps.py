@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
@@ -209,7 +210,7 @@ def test_questions_without_an_answer_are_not_kept_by_default(world: World) -> No
 def test_questions_without_an_answer_are_kept_if_the_setting_allows_it(tmp_path: Path) -> None:
     with deployed(tmp_path, POLICY, DOCUMENTS, QUESTIONS="true") as world:
         for caller in (ALICE, ALICE, BOB):
-            body = {"question": "zzz warranty?", "top_k": 3}
+            body = {"question": "zzz warranty?", "top_k": 3, "conversation": str(uuid4())}
             assert not world.post(caller, "/api/ask", body)[1]["answered"]
             assert world.post(caller, "/api/ask/stream", body)[1][-1][0] == "done"
         assert world.post(ALICE, "/api/ask", {"question": "Leave thirty days"})[1]["answered"]

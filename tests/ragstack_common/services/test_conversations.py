@@ -162,8 +162,8 @@ def test_a_title_is_the_beginning_of_the_first_question_until_it_is_changed(kept
 
 
 def test_the_oldest_turn_gives_way_to_the_51st(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MAX_TURNS", 3)
-    monkeypatch.setattr(conversations, "MAX_TURNS", 3)
+    monkeypatch.setattr(table, "MAX_KEPT_TURNS", 3)
+    monkeypatch.setattr(conversations, "MAX_KEPT_TURNS", 3)
     conversation = uuid4()
 
     answers = [kept.ask(conversation, f"Question {number}?") for number in range(5)]
@@ -193,7 +193,7 @@ def test_the_oldest_conversation_gives_way_to_the_201st(kept: Kept, monkeypatch:
 def test_a_turn_that_may_repeat_a_removed_one_depends_on_its_documents(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "MAX_TURNS", 2)
+    monkeypatch.setattr(table, "MAX_KEPT_TURNS", 2)
     uri = kept.aws.record("secret.md", Status.INDEXED, kept.aws.put("secret.md")).uri
     record = DocumentRegistry(TABLE, kept.aws.dynamodb).read([uri])[uri]
     conversation = uuid4()
@@ -325,7 +325,7 @@ def test_a_failed_save_is_not_reported_as_saved(kept: Kept, operation: str) -> N
 
 
 def test_a_turn_is_kept_also_if_older_ones_cannot_be_removed(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "MAX_TURNS", 1)
+    monkeypatch.setattr(table, "MAX_KEPT_TURNS", 1)
     conversation = uuid4()
     kept.ask(conversation, "One?")
 
