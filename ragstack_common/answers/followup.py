@@ -127,6 +127,15 @@ def is_follow_up(question: str) -> bool:
     return not own or detect_language(question) not in _REFERENCE or _refers_back(question)
 
 
+def names_no_subject(question: str) -> bool:
+    """Whether it is certain that a question needs the previous one; a short one without pronouns may be complete."""
+    own = len(parse_question(question).words)
+    if _opener(question):
+        return own <= MAX_ELLIPTICAL_WORDS
+    is_bare = not own and detect_language(question) in _REFERENCE
+    return is_bare or (own <= MAX_OWN_WORDS and _refers_back(question))
+
+
 def _opener(question: str) -> re.Match[str] | None:
     opener = _OPENER.match(question)
     others = _NO_OPENER_IN.get(opener.lastgroup or "", ()) if opener else ()

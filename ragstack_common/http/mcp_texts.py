@@ -5,9 +5,10 @@ and attributes of documents are one line each.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ragstack_common.search.models import Missing, Note
 from ragstack_common.services.ask_models import AskResponse
 from ragstack_common.services.catalogue import Corpora, Versions
 from ragstack_common.services.document_models import DocumentList
@@ -85,9 +86,14 @@ def _search_parts(response: RetrieveResponse) -> Iterator[str]:
             f"{name} {result.metadata[name]}" for name in (CORPUS_KEY, VERSION_KEY) if name in result.metadata
         )
         yield "\n".join([_head(number, result.source, title, *attributes, relevance), *_passages(result)])
-    yield from (_one_line(note.text) for note in response.notes)
+    yield from _remarks(response.missing, response.notes)
     if not response.complete:
         yield _INCOMPLETE
+
+
+def _remarks(missing: Missing | None, notes: Iterable[Note]) -> Iterator[str]:
+    yield from (_one_line(text) for text in ([] if missing is None else [missing.text]))
+    yield from (_one_line(note.text) for note in notes)
 
 
 def _passages(result: RetrievedResult) -> Iterator[str]:
@@ -109,7 +115,7 @@ def _answer_parts(response: AskResponse) -> Iterator[str]:
         yield "\n".join(["No source supports these sentences:", *(f"- {_one_line(text)}" for text in unsupported)])
     if response.cut_off:
         yield "The answer is cut off: it reached the maximum number of tokens."
-    yield from (_one_line(note.text) for note in response.notes)
+    yield from _remarks(response.missing, response.notes)
     if not response.complete:
         yield _INCOMPLETE
 

@@ -95,14 +95,14 @@ class Vocabulary:
         found = values.named_in(question)
         if values.are_years:
             return {year: found[year] for year in sorted(found, key=float)[-1:]}
-        return {value: name for value, name in found.items() if _is_clear(value, name)}
+        return {value: name for value, name in found.items() if is_clear(value, name)}
 
 
 VocabularySource: TypeAlias = Callable[[], Awaitable[Vocabulary | None]]
 """Returns the vocabulary of the searchable documents without delay; None if it is not known at the moment."""
 
 
-def _is_clear(value: Scalar, name: Name) -> bool:
+def is_clear(value: Scalar, name: Name) -> bool:
     """Whether words name a value beyond doubt: not a code, nor one word that may be a common one."""
     if isinstance(value, bool) or _CODE.fullmatch(as_text(value)):
         return False

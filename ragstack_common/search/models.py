@@ -336,6 +336,45 @@ class InferredFilter:
 
 
 @dataclass(frozen=True)
+class MissingValue:
+    """A value of an attribute that a question names."""
+
+    key: Annotated[str, Field(description="The attribute")]
+    value: str | int | float
+
+
+@dataclass(frozen=True)
+class MissingDocument:
+    """A document that has the values that a question names, and that searches do not find."""
+
+    id: str
+    key: Annotated[str, Field(description="Its key in the documents bucket")]
+    name: Annotated[str, Field(description="The last part of the key")]
+    status: Annotated[str, Field(description="FAILED, or a status before the document is indexed")]
+    reason: Annotated[str | None, Field(description="Why it has this status")]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Values that a question names, and that no searchable document has together."""
+
+    attributes: tuple[MissingValue, ...]
+    documents: Annotated[
+        tuple[MissingDocument, ...],
+        Field(description="Documents that have them and are not searchable, at most three; often empty"),
+    ]
+    text: Annotated[
+        str,
+        Field(
+            description="The same in words",
+            examples=[
+                "No searchable document has customer Northwind and year 2024. c-7.pdf failed: it has a password."
+            ],
+        ),
+    ]
+
+
+@dataclass(frozen=True)
 class SearchOutcome:
     """Chunks, and whether the search was complete.
 
@@ -348,6 +387,7 @@ class SearchOutcome:
         notes: What else a caller should know, such as a reranker that failed.
         age_seconds: Age of an answer from a cache; None for a new one.
         inferred: What was inferred from the query, if anything.
+        missing: What the query names and no searchable document has, as far as it is known.
     """
 
     chunks: list[RetrievedChunk]
@@ -358,6 +398,7 @@ class SearchOutcome:
     best_relevance: float | None = None
     age_seconds: float | None = None
     inferred: InferredFilter | None = None
+    missing: Missing | None = None
 
     @property
     def complete(self) -> bool:
@@ -376,6 +417,7 @@ class SearchOutcome:
             notes=(),
             best_relevance=max((each for each in relevances if each is not None), default=None),
             inferred=None,
+            missing=None,
         )
 
 

@@ -205,6 +205,9 @@ class Values:
     def __len__(self) -> int:
         return len(self._values)
 
+    def __iter__(self) -> Iterator[Scalar]:
+        return iter(self._values)
+
     def named_in(self, question: QuestionTerms) -> dict[Scalar, Name]:
         """Return the values that a question names. The shorter of two overlapping names does not count."""
         if self.are_years:

@@ -1,9 +1,11 @@
 """Searches: the service that answers requests."""
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,10 +15,10 @@ from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.access.rules import Scope
 from ragstack_common.access.tenants import TenantIndexes
 from ragstack_common.access.view import require_sight, search_as
-from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline, wait_for
+from ragstack_common.core.deadline import in_thread, in_thread_if_long, inner_deadline, seconds_left, wait_for
 from ragstack_common.core.metrics import SLICE_FAILURES
 from ragstack_common.core.reporting import redacted
-from ragstack_common.core.telemetry import NO_METRICS, MetricSink
+from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.core.uris import resource_id
 from ragstack_common.filters import Clause, Filter, Operator, all_of
 from ragstack_common.search import (
@@ -27,7 +29,7 @@ from ragstack_common.search import (
     create_retrieval_backend,
 )
 from ragstack_common.search.engines.found_store import store_of
-from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Note, parsed
+from ragstack_common.search.models import DEFAULT_TOP_K, FILTERED, Missing, Note, parsed
 from ragstack_common.search.tracing import TracingSettings, configure_tracing
 from ragstack_common.services.catalogue import (
     Corpora,
@@ -63,7 +65,11 @@ from ragstack_common.text.positions import Position
 
 if TYPE_CHECKING:
     from ragstack_common.search.rerank.chunks import ChunkReranker
+    from ragstack_common.services.missing import MissingValues
 
+
+MISSING_WAIT_SECONDS: Final = 0.3
+"""Maximum time that the end of a search waits for what no document has."""
 
 MAX_SHOWN_FILTER: Final = 200
 """Maximum number of characters of a filter in a note."""
@@ -168,17 +174,20 @@ class QueryService:
         metrics: MetricSink = NO_METRICS,
         *,
         guard: Guard | None = None,
+        missing: "Callable[[], MissingValues] | None" = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Bind an engine that accepts metadata filters to the settings and to the rules of access.
 
-        Without rules, every caller sees everything.
+        Without rules, every caller sees everything. The first search calls *missing*, in a thread; without it, nothing
+        is said of values that no document has.
         """
         self.settings = settings
         self.guard = guard or Guard()
         self._engine = engine
         # The slices of Bedrock are counted where they fail.
         self._metrics = NO_METRICS if settings.retrieval_engine == BEDROCK_ENGINE else metrics
+        self._missing = None if missing is None else cache(missing)
         self._clock = clock
         self._rerankers: dict[str, ChunkReranker] = {}
 
@@ -189,7 +198,7 @@ class QueryService:
         configure_tracing(TracingSettings.from_env(env))
         guard = Guard.from_env(env)
         engine = make_engine(settings, metrics, env, guard.policy, store_of)
-        return cls(settings, engine, metrics, guard=guard)
+        return cls(settings, engine, metrics, guard=guard, missing=_missing_of(settings, guard))
 
     def prepare(self) -> None:
         """Make the clients and models that the first search would make; calls no service."""
@@ -223,7 +232,9 @@ class QueryService:
 
         With *deep*, find as many results as possible, regardless of the limits of the request.
         """
-        outcome = await self._seen_by(caller, partial(self._searched, request, deep=deep))
+        with self._claimed(request, caller, deep=deep) as claim:
+            outcome = await self._seen_by(caller, partial(self._searched, request, deep=deep))
+            missing = await claim(outcome)
         for part in outcome.parts:
             if part.status != "ok":
                 self._metrics.add_metric(SLICE_FAILURES, "Count", 1)
@@ -232,7 +243,36 @@ class QueryService:
             outcome,
             parts=tuple(replace(part, error=part.error and redacted(part.error)) for part in outcome.parts),
             notes=(*notes, *_unmatched(request, outcome)),
+            missing=missing,
         )
+
+    @contextmanager
+    def _claimed(
+        self, request: RetrieveRequest, caller: Caller, *, deep: bool
+    ) -> "Iterator[Callable[[SearchOutcome], Awaitable[Missing | None]]]":
+        """Look during a search for values that the question names and no document has; the search hardly waits."""
+        missing = self._missing
+        looking = None
+        if missing is not None and not deep:
+            looking = asyncio.ensure_future(in_thread(lambda: missing().claim(request.query, caller)))
+            looking.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # also of a failed search
+
+        async def claim(outcome: SearchOutcome) -> "Missing | None":
+            if looking is None:
+                return None
+            try:
+                async with asyncio.timeout(seconds_left(MISSING_WAIT_SECONDS)):
+                    found = await asyncio.shield(looking)
+            except Exception as error:  # noqa: BLE001 - searches do without it
+                LOGGER.info("whether documents are missing is unknown: %s", type(error).__name__, exc_info=error)
+                return None
+            return found.missing if found is not None and found.holds_for(outcome) else None
+
+        try:
+            yield claim
+        finally:
+            if looking is not None:
+                looking.cancel()
 
     async def passages_of(self, source: str, query: str, caller: Caller) -> list[RetrievedChunk]:
         """Return the best passages of one document, best first. Raises the errors of :meth:`retrieve`.
@@ -396,6 +436,25 @@ class QueryService:
             weights = {"weights": asdict(self.settings.reranking_weights)} if name == DEFAULT_RERANKER else {}
             self._rerankers[name] = load_reranker({"type": name, **weights})
         return self._rerankers[name]
+
+
+def _missing_of(settings: QuerySettings, guard: Guard) -> "Callable[[], MissingValues] | None":
+    """Return what finds values that no document has, if the registry knows the documents that are searched."""
+    table, bucket = settings.registry_table, settings.snapshot_bucket
+    if table is None or bucket is None or settings.retrieval_engine != BEDROCK_ENGINE:
+        return None
+
+    def made() -> "MissingValues":
+        # Searches do without the registry.
+        from ragstack_common.core.clients import dynamodb_client, s3_client  # noqa: PLC0415
+        from ragstack_common.registry.directory import Directory  # noqa: PLC0415
+        from ragstack_common.registry.documents import DocumentRegistry  # noqa: PLC0415
+        from ragstack_common.services.missing import MissingValues  # noqa: PLC0415
+
+        client = dynamodb_client()
+        return MissingValues(Directory(client, table, s3_client(), bucket), DocumentRegistry(table, client), guard)
+
+    return made
 
 
 def _version_clause(request: RetrieveRequest) -> Filter | None:

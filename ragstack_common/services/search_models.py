@@ -14,6 +14,7 @@ from ragstack_common.search.models import (
     CorpusCount,
     DeduplicateBy,
     InferredFilter,
+    Missing,
     Note,
     Ranking,
     RetrievedChunk,
@@ -175,6 +176,11 @@ class RetrievedResult(Passage):
 class SearchReport(BaseModel, defer_build=True):
     """How a search went, for searches and for answers."""
 
+    missing: Missing | None = Field(
+        default=None,
+        description="Attribute values that the question names and no searchable document has together, among those"
+        " that the caller sees; null if there are none, or if that is not certain",
+    )
     slices: tuple[SliceReport, ...] = Field(description="One entry per parallel search")
     inferred_filter: InferredFilter | None = Field(
         default=None, description="The filter inferred from the question, if any; its slice is named inferred"
@@ -189,6 +195,7 @@ class SearchReport(BaseModel, defer_build=True):
 def report_members(outcome: SearchOutcome) -> dict[str, Any]:
     """Return the members of :class:`SearchReport`, for the models that derive from it."""
     return {
+        "missing": outcome.missing,
         "slices": outcome.parts,
         "inferred_filter": outcome.inferred,
         "corpora": outcome.corpora,

@@ -14,7 +14,7 @@ from ragstack_common.text.positions import SEPARATOR, section_over
 from ragstack_local.connection.roots import Roots
 from ragstack_local.show import display
 from ragstack_local.show.display import console, counted, print_indented
-from ragstack_local.show.results import describe_place, print_incomplete, print_local_file
+from ragstack_local.show.results import describe_place, print_incomplete, print_local_file, print_remarks
 
 if TYPE_CHECKING:
     from ragstack_common.services.ask_models import StreamEvent
@@ -201,8 +201,7 @@ def _print_remarks(answer: Mapping[str, Any]) -> None:
         console.print(limit, style="yellow")
     if remark := _STOPPED.get(answer["stop_reason"] or ""):
         console.print(remark, style="yellow")
-    for note in answer["notes"]:
-        console.print(note["text"], style="yellow")
+    print_remarks(answer)
     print_incomplete(answer)
     uncited = sum(not source["cited"] for source in answer["sources"])
     has_text = answer["answered"] or answer["closest_passages"]

@@ -78,8 +78,7 @@ def _print_search(answer: Mapping[str, Any]) -> None:
     if answer.get("corpora"):
         counts = ", ".join(f"{c['name']} {c['results']} of {c['candidates']}" for c in answer["corpora"])
         console.print(f"Corpora, results of candidates: {counts}", style="dim")
-    for note in answer.get("notes", ()):
-        console.print(note["text"], style="yellow")
+    print_remarks(answer)
     print_incomplete(answer)
 
 
@@ -95,6 +94,13 @@ def print_hints(request: Container[str]) -> None:
         console.print("`ragstack corpora` lists the values of --corpus.", style="dim")
     if "version_filter" in request:
         console.print("`ragstack versions` lists the values of --doc-version.", style="dim")
+
+
+def print_remarks(answer: Mapping[str, Any]) -> None:
+    """Print what no searchable document has, and the notes."""
+    texts = [each["text"] for each in (answer.get("missing"), *answer.get("notes", ())) if each]
+    for text in texts:
+        console.print(text, style="yellow", markup=False)
 
 
 def print_incomplete(answer: Mapping[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """Questions over HTTP: what is searched, what the model receives, and what the caller does."""
 
+# ruff: noqa: RUF001 - questions in several languages
+
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -313,6 +315,29 @@ def test_without_an_answer_a_note_says_what_may_be_wrong_with_the_question(asked
     answer = asyncio.run(answers.ask(question(asked), OPERATOR))
 
     assert [(note.kind, said in note.text) for note in answer.notes] == [(kind, True)]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "من كان كونت ميلفي؟",
+        "राष्ट्रगान किसने गाया?",
+        "Who is Taro?",
+        "Was hat Queen Elisabeth II. 1981 in Newcastle eröffnet?",
+        "В каком году была выпущена песня Fog on the Tyne?",
+    ],
+)
+def test_a_short_question_or_names_in_another_language_get_no_note(asked: str) -> None:
+    texts = {
+        "\u0645": "هذا نص عن الأدب الإنجليزي وعن الملوك والشعراء في القرن السابع عشر.",
+        "र": "यह एक पाठ है जो भारत के राष्ट्रगान के बारे में है और इसे लिखा गया था.",
+        "W": "Das ist ein Text über die Königin, und sie hat in dem Jahr die neue Brücke der Stadt eröffnet.",
+        "В": "Это текст о песне, которая была выпущена в том году и стала очень известной в стране.",
+    }
+    own = LEAVE if asked == "Who is Taro?" else LEAVE.model_copy(update={"content": texts[asked[0]]})
+    answers = service(found(own, best_relevance=0.01), Model([]))
+
+    assert asyncio.run(answers.ask(question(asked), OPERATOR)).notes == []
 
 
 def test_without_an_answer_the_closest_documents_come_with_their_best_passage() -> None:
