@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ragstack_common.reading.formats import UnreadableDocument
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.sentences import SPACED_ENDS
+from ragstack_common.text.spelling import combining_marks
 from ragstack_common.text.tables import MAX_NAME, Table, TablesInText
-from ragstack_common.text.words import combining_marks
 
 NO_TABLES: Final = TablesInText()
 

@@ -136,7 +136,8 @@ class GapChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
 
 def group_of(question: str) -> str:
     """Return the id of the group of questions with the same words: stemmed, in any order, without stop words."""
-    from ragstack_common.text.words import normalized, query_terms  # noqa: PLC0415 - most requests need no words
+    from ragstack_common.text.spelling import normalized  # noqa: PLC0415 - as below
+    from ragstack_common.text.words import query_terms  # noqa: PLC0415 - most requests need no words
 
     words = sorted(query_terms(question)) or [normalized(question)]
     return _digest("\n".join(words))

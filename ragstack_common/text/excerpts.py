@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Final
 
 from ragstack_common.text.sentences import sentence_spans
-from ragstack_common.text.words import normalized
+from ragstack_common.text.spelling import normalized
 
 EXCERPT_WORDS: Final = 36
 CLOSE: Final = 6

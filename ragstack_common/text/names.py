@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 
 from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.segmentation import LETTERS
-from ragstack_common.text.spelling import with_ascii_digits, without_accents
-from ragstack_common.text.words import combining_marks, normalized
+from ragstack_common.text.spelling import combining_marks, normalized, with_ascii_digits, without_accents
 
 MAX_WORDS: Final = 20
 """Words of a name that is looked for; the others are ignored."""

@@ -1,9 +1,10 @@
-"""One form for words that Arabic and Devanagari write in several ways: with clitics, optional marks and own digits."""
+"""One form for words that are written in several ways: with case, accents, clitics, optional marks and own digits."""
 
 # ruff: noqa: RUF001 - letters of other scripts are the subject
 
 import re
 import unicodedata
+from functools import cache
 from typing import Final
 
 MIN_STEM: Final = 3
@@ -22,6 +23,30 @@ _NASAL_BEFORE_CONSONANT: Final = re.compile("[ङञणनम]\u094d(?=[क-म]
 _CANDRABINDU: Final = "\u0901"
 _ANUSVARA: Final = "\u0902"
 _NUKTA: Final = "\u093c"
+
+
+_INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u0640" + "".join(map(chr, range(0x64B, 0x653)))
+"""Soft hyphens, joiners and zero-width spaces, which PDF files leave within words, and Arabic's optional marks."""
+
+
+def normalized(text: str) -> str:
+    """Return a text in the form in which texts are compared, without invisible characters.
+
+    Source: Unicode, section 3.13, compatibility caseless matching.
+    """
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    for character in _INVISIBLE:
+        if character in folded:
+            folded = folded.replace(character, "")
+    return folded
+
+
+@cache
+def combining_marks() -> str:
+    """Return the marks that belong to the letter before them."""
+    return "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.category(chr(code))[0] == "M")
 
 
 def with_ascii_digits(text: str) -> str:

@@ -7,7 +7,6 @@ by Snowball: by the language of the text for Latin letters, and by the script fo
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -20,7 +19,14 @@ from ragstack_common.text.characters import DENSE_RANGES, HANGUL_RANGES
 from ragstack_common.text.languages import ENGLISH, OWN_SHARE, STOP_WORDS, UNSPACED, detect
 from ragstack_common.text.numeric import ATOM, canonical, further, is_number, may_have_numbers, spanning, written
 from ragstack_common.text.segmentation import LETTERS, segmented
-from ragstack_common.text.spelling import arabic_stem, devanagari_spelling, with_ascii_digits, without_accents
+from ragstack_common.text.spelling import (
+    arabic_stem,
+    combining_marks,
+    devanagari_spelling,
+    normalized,
+    with_ascii_digits,
+    without_accents,
+)
 
 SATURATION: Final = 1.2
 """k1 of BM25: how fast repeated words count less. Source: Robertson and Zaragoza 2009, and Lucene."""
@@ -52,9 +58,6 @@ _ASCII_WORD: Final = re.compile("[a-z0-9]+")
 _ASCII_OR_NUMBER: Final = re.compile(f"(?=[a-z0-9:])(?:{ATOM}|[a-z0-9]+)")
 _OTHER_DIGIT: Final = re.compile(r"[^\D0-9]")
 _SEGMENTED: Final = re.compile(f"[{LETTERS}]")
-_INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u0640" + "".join(map(chr, range(0x64B, 0x653)))
-"""Soft hyphens, joiners and zero-width spaces, which PDF files leave within words, and Arabic's optional marks."""
-
 _SCRIPTS: Final = (
     ("\u0370", "\u03ff", "el"),
     ("\u0400", "\u052f", "ru"),
@@ -72,20 +75,6 @@ _FIRST_DENSE: Final = "\u0e00"
 _STEMMED: Final = frozenset(STOP_WORDS) - {"th", "vi"} | {own for _, _, own in _SCRIPTS if own}
 _OTHER_STOP_WORDS: Final = frozenset[str]().union(*(STOP_WORDS[tag] for _, _, tag in _SCRIPTS if tag in STOP_WORDS))
 _STEMMING: Final = Lock()
-
-
-def normalized(text: str) -> str:
-    """Return a text in the form in which texts are compared, without invisible characters.
-
-    Source: Unicode, section 3.13, compatibility caseless matching.
-    """
-    if text.isascii():
-        return text.lower()
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    for character in _INVISIBLE:
-        if character in folded:
-            folded = folded.replace(character, "")
-    return folded
 
 
 def words(text: str) -> list[str]:
@@ -271,12 +260,6 @@ def _stems(language: str) -> _Stems:
 @cache
 def _stemmer(language: str) -> Stemmer.Stemmer:
     return Stemmer.Stemmer(language, 0)
-
-
-@cache
-def combining_marks() -> str:
-    """Return the marks that belong to the letter before them."""
-    return "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.category(chr(code))[0] == "M")
 
 
 @cache

@@ -5,7 +5,8 @@ from collections import Counter
 from typing import Final
 
 from ragstack_common.text.characters import dense
-from ragstack_common.text.words import MAX_REPEATS, detect_language, is_stop_word, normalized
+from ragstack_common.text.spelling import normalized
+from ragstack_common.text.words import MAX_REPEATS, detect_language, is_stop_word
 
 MAX_CHARACTERS: Final = 1024
 """Source: botocore, s3vectors, QueryVectors, text of queryTexts."""

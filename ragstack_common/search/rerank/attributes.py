@@ -8,7 +8,8 @@ from typing import Any, Final
 from ragstack_common.search.naming import attributes
 from ragstack_common.search.rerank.words import joined
 from ragstack_common.text.languages import detect
-from ragstack_common.text.words import is_stop_word, normalized, runs, words
+from ragstack_common.text.spelling import normalized
+from ragstack_common.text.words import is_stop_word, runs, words
 
 MIN_CHARACTERS: Final = 2
 """A single letter or digit occurs in a query by chance; a single ideograph does not."""

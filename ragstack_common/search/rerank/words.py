@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ragstack_common.text.words import is_stop_word, normalized, query_terms, words
+from ragstack_common.text.spelling import normalized
+from ragstack_common.text.words import is_stop_word, query_terms, words
 
 MAX_PHRASES: Final = 20
 """Quoted parts of a query that count."""

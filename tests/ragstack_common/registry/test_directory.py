@@ -1,5 +1,6 @@
 """The directory of documents: found word by word, and the same as the registry after any change."""
 
+import gzip
 import random
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -97,7 +98,7 @@ def deployment(dynamodb: Any) -> Deployment:
 def test_a_document_is_found_by_the_words_of_its_names(
     deployment: Deployment, key: str, attributes: Mapping[str, Any], queries: list[str]
 ) -> None:
-    deployment.put(key, **attributes)
+    deployment.put(key, Status.INDEXED, None, **attributes)
     deployment.put("other/file.txt", note="nothing of it")
     deployment.writer.write()
 
@@ -119,7 +120,7 @@ def test_whole_words_of_the_name_come_first(deployment: Deployment) -> None:
         ("z/northwind.md", {}),
         ("a/b.md", {"customer": "Northwind"}),
     ):
-        deployment.put(key, **attributes)
+        deployment.put(key, Status.INDEXED, None, **attributes)
     deployment.writer.write()
 
     assert deployment.keys("northwind") == ["z/northwind.md", "a/b.md", "northwind/a.md", "a/northwinds.md"]
@@ -272,7 +273,7 @@ def test_a_reconciliation_corrects_lines_and_removes_those_of_no_document(deploy
             TableName=TABLE, Key={"pk": {"S": f"DOCUMENT#{record.id}"}, "sk": {"S": "DOCUMENT"}}
         )
     body = deployment.s3.get_object(Bucket=BUCKET, Key="documents.gz")["Body"].read()
-    spoiled = directory.gzip.compress(directory.gzip.decompress(body).replace(b"bern", b"rome"))
+    spoiled = gzip.compress(gzip.decompress(body).replace(b"bern", b"rome"))
     deployment.s3.put_object(Bucket=BUCKET, Key="documents.gz", Body=spoiled)
     scanned = ScannedLines()
     for page in deployment.registry.scan():
