@@ -15,6 +15,7 @@ import httpx2
 import uvicorn
 from anyio import create_task_group
 from starlette.applications import Starlette
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Mount
@@ -103,7 +104,7 @@ class _Console:
     def __init__(self, settings: ConsoleSettings, static: Path) -> None:
         self._settings = settings
         self._page = static / "index.html"
-        self._files = StaticFiles(directory=static, html=True, check_dir=False)
+        self._files = GZipMiddleware(StaticFiles(directory=static, html=True, check_dir=False))  # as CloudFront does
         # One connection for each request: MiniStack closes idle ones, and the next request on such a one would fail.
         self._client = httpx2.AsyncClient(
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),

@@ -7,7 +7,7 @@ import urllib3
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import account, check_accessibility
+from tests.browser.support import account, check_accessibility, check_readable
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -49,3 +49,124 @@ def test_the_page_may_run_its_own_scripts_alone(console_url: str) -> None:
 
     assert "script-src 'self';" in policy
     assert "unsafe" not in policy
+
+
+def test_the_palette_opens_everything_by_its_words(visit: Open) -> None:
+    page = visit("#/search", user="alice")
+    expect(page.get_by_role("button", name=re.compile("^Go to"))).to_be_visible()
+
+    page.keyboard.press("Control+k")
+    box = page.get_by_role("combobox", name="Go to …")
+    expect(box).to_be_focused()
+    check_accessibility(page)
+    box.fill("docu")
+    expect(page.get_by_role("option", name="Documents", selected=True)).to_be_visible()
+    box.fill("holidays-2026")
+    expect(page.get_by_role("option", name=re.compile("leave-and-holidays-2026.md"), selected=True)).to_be_visible()
+    check_accessibility(page)
+    box.press("ArrowUp")
+    expect(page.get_by_role("option", name="Search for “holidays-2026”", selected=True)).to_be_visible()
+    box.press("ArrowDown")
+    box.press("Enter")
+
+    expect(page.get_by_role("heading", level=1, name="leave-and-holidays-2026.md")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_focus_returns_from_the_palette(visit: Open) -> None:
+    page = visit("#/documents", user="alice")
+    link = page.get_by_role("navigation", name="Pages").get_by_role("link", name="Search")
+    link.focus()
+
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    page.keyboard.press("Escape")
+
+    expect(link).to_be_focused()
+
+
+def test_the_account_opens_and_closes_by_keyboard(visit: Open) -> None:
+    page = visit(user="alice")
+    account(page).focus()
+
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Groups: people, staff")).to_be_visible()
+    check_accessibility(page)
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
+    expect(account(page)).to_be_focused()
+
+
+def test_the_colours_are_a_choice_that_stays(visit: Open) -> None:
+    page = visit(user="alice", color_scheme="light")
+    light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+
+    account(page).click()
+    page.get_by_text("Dark", exact=True).click()
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
+    page.reload()
+
+    expect(account(page)).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
+
+
+def test_the_language_is_that_of_the_browser_until_one_is_chosen(visit: Open) -> None:
+    page = visit("#/search", locale="de-CH")
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    expect(
+        page.get_by_role("button", name="Neue Frage").or_(page.get_by_role("link", name="Neue Frage"))
+    ).to_be_visible()
+    expect(page).to_have_title("Suche · RAGStack")
+
+    page.get_by_role("button", name=re.compile("^Konto:")).click()
+    page.get_by_text("English", exact=True).click()
+
+    expect(page.get_by_role("link", name="New question")).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    expect(page).to_have_title("Search · RAGStack")
+
+
+@pytest.mark.parametrize(
+    ("address", "title"),
+    [("#/judge", "Quality"), ("#/operate", "Admin"), ("#/ask", "Ask"), ("#/nowhere", "There is no such page")],
+)
+def test_every_page_has_its_title_also_at_an_address_of_before(visit: Open, address: str, title: str) -> None:
+    page = visit(address, user="olga")
+
+    expect(page).to_have_title(f"{title} · RAGStack")
+    expect(page.get_by_role("heading", level=1, name=title)).to_be_attached()
+
+
+def test_a_new_question_begins_another_conversation(visit: Open) -> None:
+    page = visit("#/ask?q=Who+do+I+call+when+my+laptop+is+stolen%3F", user="alice")
+    expect(page.get_by_role("region", name="Answer")).to_have_attribute("aria-busy", "false")
+    page.get_by_role("link", name="Ask", exact=True).click()
+    expect(page.get_by_text("1 earlier question")).to_be_visible()
+
+    page.get_by_role("link", name="New question").click()
+
+    expect(page.get_by_text("earlier question")).to_have_count(0)
+    assert page.url.endswith("/#/ask")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440])
+def test_the_frame_fits_every_width(visit: Open, width: int, scheme: str) -> None:
+    page = visit("#/nowhere", locale="de", color_scheme=scheme, viewport={"width": width, "height": 700})
+    expect(page.get_by_role("button", name="Anmelden")).to_be_visible()
+    check_readable(page)
+    page.get_by_role("button", name="Anmelden").click()
+    page.get_by_role("button", name="olga", exact=True).click()
+    expect(page.get_by_role("button", name=re.compile("^Konto: olga"))).to_be_visible()
+    check_readable(page)
+
+    page.get_by_role("button", name=re.compile("^Konto:")).click()
+    expect(page.get_by_role("button", name="Abmelden")).to_be_visible()
+    check_readable(page)
+    check_accessibility(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox")).to_be_focused()
+    check_readable(page)
+    check_accessibility(page)

@@ -1,6 +1,7 @@
 """The server of the console: its files, and what it passes on to the API."""
 
 import asyncio
+import gzip
 import http.client
 import json
 import shutil
@@ -122,6 +123,17 @@ def test_the_page_is_asked_for_again_and_its_assets_are_kept(console: Console) -
     assert page.headers["cache-control"] == "no-cache"
     assert asset.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert asset.headers["content-type"].startswith("text/javascript")
+
+
+def test_files_are_compressed_as_cloudfront_compresses_them(console: Console) -> None:
+    build(console.static)
+    script = b"export const answers = 1;" * 100
+    (console.static / "assets" / "main-1a2b.js").write_bytes(script)
+
+    answer = console.send("GET", "/assets/main-1a2b.js", Accept_Encoding="gzip")
+
+    assert answer.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(answer.body) == script
 
 
 @pytest.mark.parametrize("path", ["/api/ask", "/api/retrieve", "/mcp", "/", "/assets/main-1a2b.js"])

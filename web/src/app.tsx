@@ -12,7 +12,7 @@ import { Announcer } from "./parts/Announcer";
 import { later } from "./parts/later";
 import { ErrorBox, Loading } from "./parts/states";
 import { Welcome } from "./parts/Welcome";
-import { belongTo } from "./route";
+import { belongTo, parsePlace } from "./route";
 import { NOT_SIGNED_IN, type Session } from "./session";
 
 const SearchPage = later(() => import("./pages/search/SearchPage"));
@@ -22,10 +22,16 @@ const OperatePage = later(() => import("./pages/operate/OperatePage"));
 
 const PAGES: readonly PageEntry[] = [
   { name: "ask", icon: "ask", right: "read", body: () => <AskPage /> },
-  { name: "documents", icon: "documents", right: "read", body: () => <DocumentsPage /> },
-  { name: "search", icon: "search", right: "read", body: () => <SearchPage /> },
-  { name: "quality", icon: "quality", right: "read", body: () => <JudgePage /> },
-  { name: "admin", icon: "admin", right: "operate", body: () => <OperatePage /> },
+  {
+    name: "documents",
+    icon: "documents",
+    right: "read",
+    load: DocumentsPage.load,
+    body: () => <DocumentsPage />,
+  },
+  { name: "search", icon: "search", right: "read", load: SearchPage.load, body: () => <SearchPage /> },
+  { name: "quality", icon: "quality", right: "read", load: JudgePage.load, body: () => <JudgePage /> },
+  { name: "admin", icon: "admin", right: "operate", load: OperatePage.load, body: () => <OperatePage /> },
 ];
 
 export function App({ session }: { session: Session }) {
@@ -38,6 +44,8 @@ export function App({ session }: { session: Session }) {
     whoIs(client, session).then(setKnown, (reason: unknown) => setError(ApiError.of(reason)));
   }, [client, session]);
   useEffect(identify, [identify]);
+  // While the service says who is here, the page of the address loads.
+  useEffect(() => PAGES.find(({ name }) => name === parsePlace(location.hash).page)?.load?.(), []);
   const context = useMemo(() => (known ? { client, session, ...known } : null), [client, session, known]);
 
   if (error?.status === 401)

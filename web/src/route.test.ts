@@ -19,3 +19,10 @@ test.each([
 ])("%s and %s are the same place: %s", (one, other, expected) => {
   expect(isSame(one, other)).toBe(expected);
 });
+
+test.each([
+  ["#/judge/measure?q=leave", "quality", "measure"],
+  ["#/operate/access", "admin", "access"],
+])("the former address %s leads to %s", (former, page, id) => {
+  expect(parsePlace(former)).toMatchObject({ page, id });
+});

@@ -49,7 +49,7 @@ export class Session extends Store<ApiError | null> {
 
   /** Read the settings, and finish a sign-in that the issuer sent back here. */
   static async open(): Promise<Session> {
-    const response = await fetch("./console.json", { cache: "no-store" });
+    const response = await fetch("./console.json");
     if (!response.ok) throw new Error(`The settings of the console cannot be read: HTTP ${response.status}`);
     const settings = (await response.json()) as ConsoleSettings;
     const users = settings.auth === "oidc" ? manager(settings) : null;

@@ -20,6 +20,8 @@ export interface PageEntry {
   icon: IconName;
   right: "read" | "write" | "operate";
   body: () => ReactNode;
+  /** Loads what it needs, if it is not there from the start. */
+  load?: () => void;
 }
 
 interface Props {
@@ -56,7 +58,7 @@ export function Frame({ pages, me, session, isSignedIn }: Props) {
       </Button>
       <header className="side">
         <a className="brand" href={address("ask")}>
-          <Logo /> {title}
+          <Logo /> <span>{title}</span>
         </a>
         <div className="start">
           <a className="new" href={address("ask", { new: "on" })}>
@@ -81,8 +83,12 @@ export function Frame({ pages, me, session, isSignedIn }: Props) {
             </a>
           ))}
         </nav>
-        {session.hasSignIn && !isSignedIn && !over && <SignInButton session={session} />}
-        {!over && <Account me={me} session={session} isSignedIn={isSignedIn} />}
+        {!over && (
+          <div className="end">
+            {session.hasSignIn && !isSignedIn && <SignInButton session={session} isPrimary />}
+            <Account me={me} session={session} isSignedIn={isSignedIn} />
+          </div>
+        )}
       </header>
       <main id="main" tabIndex={-1}>
         {over && (

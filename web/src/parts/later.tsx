@@ -6,10 +6,10 @@ import { ErrorBox, Loading } from "./states";
  * Load a page when it is first shown. React's own `lazy` shows what has loaded no earlier than 300 ms after its
  * fallback, which is as long as the first rows of a list may take.
  */
-export function later(load: () => Promise<{ default: ComponentType }>): ComponentType {
+export function later(load: () => Promise<{ default: ComponentType }>): ComponentType & { load: () => void } {
   let loaded: ComponentType | null = null;
   // biome-ignore lint/correctness/noComponentHookFactories: it is called once for each page, in the module
-  return function Later() {
+  function Later() {
     const text = useMessages("parts");
     const [Page, setPage] = useState(() => loaded);
     const [error, setError] = useState<Error | null>(null);
@@ -25,5 +25,8 @@ export function later(load: () => Promise<{ default: ComponentType }>): Componen
     }, [start]);
     if (error) return <ErrorBox error={new Error(text.pageFailed)} onRetry={start} />;
     return Page ? <Page /> : <Loading what={text.thePage} />;
-  };
+  }
+  /** Begin before the page is shown. The browser loads a module once; why it failed is found out again. */
+  Later.load = () => void load().catch(() => undefined);
+  return Later;
 }

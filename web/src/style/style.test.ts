@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
 
 const folder = new URL(".", import.meta.url);
@@ -23,6 +23,12 @@ test("every colour is in the tokens", () => {
     .flatMap((file) => read(file).match(/^.*(#[0-9a-f]{3,8}\b|rgb\(|hsl\(|oklch\().*$/gm) ?? []);
 
   expect(elsewhere).toEqual([]);
+});
+
+test("the font takes at most 60 kB", () => {
+  const fonts = readdirSync(new URL("fonts/", folder)).map((name) => new URL(`fonts/${name}`, folder));
+
+  expect(fonts.reduce((sum, file) => sum + statSync(file).size, 0)).toBeLessThanOrEqual(60_000);
 });
 
 const GROUNDS = ["ground", "sidebar", "surface", "raised"];
