@@ -79,7 +79,7 @@ def test_the_focus_returns_from_the_palette(visit: Open) -> None:
     link.focus()
 
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("combobox")).to_be_focused()
+    expect(page.get_by_role("combobox", name="Go to …")).to_be_focused()
     page.keyboard.press("Escape")
 
     expect(link).to_be_focused()

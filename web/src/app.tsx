@@ -9,6 +9,7 @@ import { Kept } from "./kept";
 import { useMessages } from "./messages";
 import { AskPage } from "./pages/ask/AskPage";
 import { Announcer } from "./parts/Announcer";
+import { Logo } from "./parts/Icon";
 import { later } from "./parts/later";
 import { ErrorBox, Loading } from "./parts/states";
 import { Welcome } from "./parts/Welcome";
@@ -57,7 +58,14 @@ export function App({ session }: { session: Session }) {
         {error.status === 403 && <SignOutButton session={session} />}
       </Welcome>
     );
-  if (!context) return <Loading what={text.loadingAccount} />;
+  if (!context)
+    return (
+      <div className="starting">
+        <Logo size={32} />
+        {session.settings.title}
+        <Loading what={text.loadingAccount} />
+      </div>
+    );
   return (
     <AppContext value={context}>
       <Announcer>

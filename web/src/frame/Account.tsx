@@ -64,13 +64,13 @@ export function Account({ me, session, isSignedIn }: Props) {
                 ? text.sees(me.labels.map(plain).join(", "))
                 : text.seesNothing}
           </p>
-          {me.writable.length > 1 ? (
+          {me.writable.length > 1 && me.writable.every(({ prefix }) => prefix) ? (
             <details>
               <summary>{writesOf(me, text)}</summary>
               <ul>
                 {me.writable.map(({ prefix }) => (
                   <li key={prefix} dir="auto">
-                    {plain(prefix) || text.writesEverywhere}
+                    {plain(prefix)}
                   </li>
                 ))}
               </ul>

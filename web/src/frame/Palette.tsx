@@ -1,12 +1,12 @@
 /** Everything that can be opened, by its words: ⌘K. A combobox whose list stays open. */
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
-import type { DocumentSummary } from "../api/types";
-import { useApp } from "../context";
 import { chooseLanguage, LANGUAGES, type Language, useMessages } from "../messages";
 import { Dialog } from "../parts/Dialog";
+import { useFound } from "../parts/FindDocument";
 import { Icon, type IconName } from "../parts/Icon";
-import { documentKey, documentName } from "../parts/names";
+import { plain } from "../parts/names";
 import { address, go } from "../route";
+import { meaning } from "../status";
 import { THEMES, theme } from "../theme";
 import type { PageEntry } from "./Frame";
 
@@ -20,10 +20,6 @@ export interface Entry {
   run: () => void;
 }
 
-/** The wait for the next letter before documents are asked for. */
-const PAUSE_MILLISECONDS = 150;
-const DOCUMENTS = 8;
-
 interface Props {
   pages: readonly PageEntry[];
   onClose: () => void;
@@ -34,7 +30,7 @@ export function Palette({ pages, onClose }: Props) {
   const id = useId();
   const [words, setWords] = useState("");
   const [at, setAt] = useState(0);
-  const documents = useDocuments(words);
+  const { documents } = useFound(words);
   const list = useRef<HTMLDivElement>(null);
   const fixed = useMemo(() => {
     const entries: Entry[] = [
@@ -80,12 +76,14 @@ export function Palette({ pages, onClose }: Props) {
     const found = matching(fixed, asked);
     if (asked === "") return found.filter(({ id }) => !/^(theme|language)-/.test(id));
     const named = documents.map(
-      ({ id, key }): Entry => ({
+      ({ id, name, folder, status }): Entry => ({
         id: `document-${id}`,
         group: text.groupDocuments,
         icon: "file",
-        title: documentName(key),
-        detail: documentKey(key).slice(0, -documentName(key).length),
+        title: plain(name),
+        detail: [plain(folder), status === "INDEXED" ? "" : meaning(status).label]
+          .filter(Boolean)
+          .join(" · "),
         run: () => go(address("documents", {}, id)),
       }),
     );
@@ -234,29 +232,4 @@ function inGroups(entries: readonly Entry[]): [string, Entry[]][] {
   const groups = new Map<string, Entry[]>();
   for (const entry of entries) groups.set(entry.group, [...(groups.get(entry.group) ?? []), entry]);
   return [...groups];
-}
-
-/** The documents with these words in their names; those of the words before until they are here. */
-function useDocuments(words: string): DocumentSummary[] {
-  const { client } = useApp();
-  const [found, setFound] = useState<DocumentSummary[]>([]);
-  const name = words.trim();
-  useEffect(() => {
-    if (name.length < 2) {
-      setFound([]);
-      return;
-    }
-    const abort = new AbortController();
-    const timer = setTimeout(() => {
-      client.get("/api/documents", { name, limit: DOCUMENTS }, abort.signal).then(
-        ({ documents }) => setFound(documents),
-        () => undefined, // everything else in the list still works
-      );
-    }, PAUSE_MILLISECONDS);
-    return () => {
-      clearTimeout(timer);
-      abort.abort();
-    };
-  }, [client, name]);
-  return found;
 }

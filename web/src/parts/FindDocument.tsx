@@ -197,7 +197,7 @@ interface Found {
 const NOTHING: Found = { documents: [], more: false, state: "none" };
 
 /** The documents with these words; those of the words before stay until they are here. */
-function useFound(words: string): Found {
+export function useFound(words: string): Found {
   const { client } = useApp();
   const [found, setFound] = useState(NOTHING);
   const query = words.trim();

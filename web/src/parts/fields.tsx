@@ -90,13 +90,15 @@ export function Segments<Name extends string>({ label, value, options, onChange 
   return (
     <fieldset className="segments">
       <legend>{label}</legend>
-      {options.map(([name, title, icon]) => (
-        <label key={name}>
-          <input type="radio" name={id} checked={name === value} onChange={() => onChange(name)} />
-          {icon}
-          {title}
-        </label>
-      ))}
+      <div>
+        {options.map(([name, title, icon]) => (
+          <label key={name}>
+            <input type="radio" name={id} checked={name === value} onChange={() => onChange(name)} />
+            {icon}
+            {title}
+          </label>
+        ))}
+      </div>
     </fieldset>
   );
 }
