@@ -149,9 +149,9 @@ def test_the_pages_that_judge_are_accessible(visit: Open, scheme: str) -> None:
     check_accessibility(page)
     press(page, "Escape")
 
-    for tab, heading in (("Questions", "Export"), ("Measure", "Judge")):
+    for tab, heading in (("Questions", "Export"), ("Measure", "Quality")):
         page.get_by_role("link", name=tab, exact=True).click()
-        expect(page.get_by_role("heading", name=heading)).to_be_visible()
+        expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
         check_accessibility(page)
 
 
