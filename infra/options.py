@@ -21,7 +21,13 @@ from ragstack_common.settings.answers import AnswerSettings
 from ragstack_common.settings.base import Settings, as_text, read_settings
 from ragstack_common.settings.conversations import ConversationSettings
 from ragstack_common.settings.gaps import GapSettings
-from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, SET_BY_STACKS, IngestionSettings
+from ragstack_common.settings.ingestion import (
+    FUNCTION_SETTINGS,
+    HIDDEN,
+    SET_BY_STACKS,
+    WITH_SECRETS,
+    IngestionSettings,
+)
 from ragstack_common.settings.names import EVERY_COLLECTION, MANAGED, MILVUS_ENGINE
 from ragstack_common.settings.retriever_tool import RetrieverToolSettings
 from ragstack_common.settings.search import QuerySettings
@@ -87,7 +93,7 @@ class Options(ContextValues):
             raise OptionError("; ".join(f"{name}{problem}" for name, problem in problems.items()))
         defaults = {**(LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {})}
         defaults |= MANAGED_VARIABLES if is_managed(own) else {}
-        chosen = {**own, **variables}
+        chosen = {name: HIDDEN if name in WITH_SECRETS else text for name, text in {**own, **variables}.items()}
         in_force = {
             "context": {name: text for name, text in chosen.items() if name.lower() in in_context},
             "settings file": {name: text for name, text in chosen.items() if name.lower() not in in_context},

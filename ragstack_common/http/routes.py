@@ -284,7 +284,7 @@ def _add_failures(app: APIGatewayRestResolver, service: Service) -> None:
 
     @serve(app, "list_settings")
     def list_settings() -> SettingsInForce:
-        """List the settings of the deployment with their values, and where each comes from. There are no secrets."""
+        """List the settings of the deployment with their values, and where each comes from. Secrets are hidden."""
         return service().settings()
 
     @serve(app, "list_failures")

@@ -6,7 +6,13 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field
 
 from ragstack_common.settings.base import as_text
-from ragstack_common.settings.ingestion import FUNCTION_SETTINGS, SET_BY_STACKS, DocumentApiSettings
+from ragstack_common.settings.ingestion import (
+    FUNCTION_SETTINGS,
+    HIDDEN,
+    SET_BY_STACKS,
+    WITH_SECRETS,
+    DocumentApiSettings,
+)
 
 MAX_CHARACTERS: Final = 500
 """Longest value that is shown whole."""
@@ -20,7 +26,9 @@ class SettingInForce(BaseModel, defer_build=True):
     name: str = Field(
         description="The variable of functions, such as SEARCH_K, or a choice of the stacks, such as auth"
     )
-    value: str | None = Field(description="As it would be written; null for none. Long values are cut")
+    value: str | None = Field(
+        description=f"As it would be written; null for none. Long values are cut, and secrets are {HIDDEN}"
+    )
     default: str | None = Field(description="The value that it would have otherwise; null for none")
     origin: Origin = Field(
         description="`context` of the deployment, its `settings file`, the `target` or the kind of knowledge base, the"
@@ -38,7 +46,7 @@ class SettingsInForce(BaseModel, defer_build=True):
 def settings_in_force(env: Mapping[str, str]) -> SettingsInForce:
     """List the settings that the deployment chose, and the defaults of all others; raises ConfigurationError.
 
-    Left out are names of resources, and secrets, of which settings have none but their ARNs.
+    Names of resources are left out; values that may have a secret are hidden.
     """
     deployed: Mapping[Origin, Any] = DocumentApiSettings.from_env(env).settings_in_force or {}  # type: ignore[assignment]
     chosen = {name: (str(value), origin) for origin, values in deployed.items() for name, value in values.items()}
@@ -55,11 +63,12 @@ def settings_in_force(env: Mapping[str, str]) -> SettingsInForce:
 def _variables(env: Mapping[str, str], chosen: Mapping[str, tuple[str, Origin]]) -> Iterator[SettingInForce]:
     fields = {name: field for model in FUNCTION_SETTINGS for name, field in model.variables().items()}
     for name, field in fields.items():
-        if name in SET_BY_STACKS or not field.repr:
+        if name in SET_BY_STACKS:
             continue
         default = _text(field.get_default(call_default_factory=True)) if not field.is_required() else None
         value, origin = chosen.get(name) or (env.get(name, "").strip(), "environment")
         is_default = not value
+        value = HIDDEN if name in WITH_SECRETS else value
         yield SettingInForce(
             name=name,
             value=default if is_default else _cut(value),

@@ -246,6 +246,14 @@ FUNCTION_SETTINGS: Final[tuple[type[Settings], ...]] = (
 )
 """What functions read from their environment."""
 
+HIDDEN: Final = "(hidden)"
+"""Stands for the value of a setting that may have a secret."""
+
+WITH_SECRETS: Final = frozenset(
+    name for model in FUNCTION_SETTINGS for name, field in model.variables().items() if not field.repr
+)
+"""Variables whose values may have secrets."""
+
 SET_BY_STACKS: Final = frozenset(
     {
         "ACCESS_FILE",

@@ -314,8 +314,9 @@ def test_functions_export_spans_only_if_a_collector_is_named(aws: Any, synthesiz
         assert len(traced.function(service)["Layers"]) == len(aws.function(service)["Layers"]) + 1 <= MAX_LAYERS
         assert traced.environment(service).items() >= {(name.upper(), value) for name, value in TRACED.items()}
         assert "OTEL_EXPORTER_OTLP_ENDPOINT" not in aws.environment(service)
-    for service in ("documents", "ingestion", "ingestion_status", "reconcile"):
+    for service in ("ingestion", "ingestion_status", "reconcile"):
         assert traced.function(service) == aws.function(service)
+    assert "collector.example.com" not in json.dumps(traced.function("documents"))
     assert traced.violations == []
 
 

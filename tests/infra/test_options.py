@@ -102,6 +102,15 @@ def test_the_command_line_overrides_a_file_of_settings(tmp_path: Path) -> None:
     assert options.in_force["settings file"].keys() == {"RERANKING_WEIGHTS", "SEARCH_K", "RELEVANCE_CALIBRATION"}
 
 
+def test_values_that_may_have_a_secret_are_not_listed() -> None:
+    secrets = {"otel_exporter_otlp_endpoint": "https://user:secret@x.example", "otel_exporter_otlp_headers": "a=secret"}
+
+    options = Options.from_context(secrets)
+
+    assert {*options.in_force["context"].values()} == {"(hidden)"}
+    assert "secret" in options.variables_of_functions["OTEL_EXPORTER_OTLP_HEADERS"]
+
+
 def test_a_target_is_a_file_of_settings_too(tmp_path: Path) -> None:
     file = tmp_path / "legal.txt"
     file.write_text('MULTI_CORPUS_METADATA=legal_us, legal_uk\nSEARCH_K=15\nRERANKING_WEIGHTS={"phrase": 1}\n')

@@ -25,6 +25,7 @@ def test_settings_that_nobody_chose_have_their_defaults(call: Call) -> None:
     assert (found["QUESTIONS"]["value"], found["QUESTIONS"]["origin"]) == ("false", "default")
     assert (found["ANSWER_MODEL"]["value"], found["ANSWER_MODEL"]["default"]) == (None, None)
     assert found["ANSWER_MAX_TOKENS"]["value"] == found["ANSWER_MAX_TOKENS"]["default"] == "1024"
+    assert found["OTEL_EXPORTER_OTLP_HEADERS"]["value"] is None
     assert found["ANSWER_MAX_TOKENS"]["description"] == "longest answer, in tokens"
 
 
@@ -53,3 +54,16 @@ def test_names_of_resources_and_keys_are_not_listed(call: Call, monkeypatch: pyt
     monkeypatch.setenv("API_KEYS", '{"id": "search"}')
 
     assert not SET_BY_STACKS & listed(call).keys()
+
+
+def test_values_that_may_have_a_secret_are_hidden(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = "OTEL_EXPORTER_OTLP_HEADERS"
+    monkeypatch.setenv("SETTINGS_IN_FORCE", json.dumps({"context": {headers: "authorization=secret"}}))
+    monkeypatch.setenv("MILVUS_PASSWORD", "secret")
+    monkeypatch.setenv("RETRIEVAL_ENGINE_CONFIG", '{"password": "secret"}')
+
+    status, answer = call("GET", PATH)
+
+    assert status == 200
+    assert "secret" not in json.dumps([each["value"] for each in answer["settings"]])
+    assert next(each for each in answer["settings"] if each["name"] == headers)["value"] == "(hidden)"
