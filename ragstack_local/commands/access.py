@@ -109,7 +109,7 @@ def explain(
 ) -> None:
     """Show whether a user sees a document, and which rule decides it.
 
-    Name the groups too: the stack does not know who is in them.
+    A user who is named alone has the groups with which they were seen last.
 
     Example:  ragstack access explain samples/documents/people/leave-and-holidays-2026.md --as user:bob,group:staff
     """
@@ -121,6 +121,9 @@ def explain(
     display.console.print(Text.assemble((viewer, "bold"), " ", verdict, f" {found.uri}"), soft_wrap=True)
     display.console.print(f"Label    {found.label or 'none'}: {found.label_rule}", soft_wrap=True)
     display.console.print(f"Rule     {found.rule}", soft_wrap=True)
+    if found.seen_at:
+        groups = [name for name in found.principals if not name.startswith("user:")]
+        display.console.print(f"Groups   {', '.join(groups) or 'none'}, as seen at {found.seen_at}", soft_wrap=True)
     if found.note:
         display.console.print(f"Note     {found.note}", style="yellow", soft_wrap=True)
 

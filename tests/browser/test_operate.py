@@ -77,22 +77,22 @@ def test_another_user_s_view_names_the_rule_of_each_document(visit: Open, scheme
 
 
 def test_a_view_without_groups_says_that_the_groups_are_unknown(visit: Open) -> None:
-    """Bob is in engineering, which only his token says."""
-    page = visit("#/operate/view-as?as=user:bob", user="olga")
-    expect(page.get_by_role("heading", name="user:bob, without other groups, sees 0 of")).to_be_visible()
-    expect(page.get_by_role("note")).to_contain_text("does not know the groups of user:bob")
+    """Nina has never signed in."""
+    page = visit("#/operate/view-as?as=user:nina", user="olga")
+    expect(page.get_by_role("heading", name="user:nina, without other groups, sees 0 of")).to_be_visible()
+    expect(page.get_by_role("note")).to_contain_text("does not know the groups of user:nina")
     check_accessibility(page)
 
     page.get_by_role("button", name="Add group:engineering").click()
 
-    seen = page.get_by_role("heading", name=re.compile("^user:bob,group:engineering"))
+    seen = page.get_by_role("heading", name=re.compile("^user:nina,group:engineering"))
     expect(seen).to_contain_text(re.compile("sees [1-9]"))
 
 
 def test_who_sees_a_document_says_that_the_groups_are_unknown(visit: Open) -> None:
     page = visit("#/operate/access", user="olga")
     form = page.get_by_role("form", name="Who sees a document, and why?")
-    form.get_by_role("combobox", name="Who").fill("user:bob")
+    form.get_by_role("combobox", name="Who").fill("user:nina")
     form.get_by_role("textbox", name="Document").fill("samples/documents/engineering/on-call-rota.md")
     form.get_by_role("button", name="Explain").click()
     expect(form.get_by_text("hidden", exact=True)).to_be_visible()
@@ -101,3 +101,16 @@ def test_who_sees_a_document_says_that_the_groups_are_unknown(visit: Open) -> No
 
     expect(form.get_by_text("visible", exact=True)).to_be_visible()
     expect(form.get_by_role("note")).to_have_count(0)
+
+
+def test_a_view_as_a_user_who_signed_in_has_their_groups(visit: Open) -> None:
+    """Bob is in engineering, as his token says."""
+    bob = visit("#/ask", user="bob")
+    expect(bob.get_by_role("textbox", name="Question")).to_be_visible()
+
+    page = visit("#/operate/view-as?as=user:bob", user="olga")
+
+    expect(page.get_by_role("heading", name=re.compile("^user:bob sees [1-9]"))).to_be_visible()
+    expect(page.get_by_text("With group:engineering")).to_be_visible()
+    expect(page.get_by_role("note")).to_have_count(0)
+    check_accessibility(page)

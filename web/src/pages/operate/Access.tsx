@@ -12,7 +12,7 @@ import { Badge, Button, Card, Hidden, VisibleBadge } from "../../parts/shapes";
 import { Await, Empty, ErrorBox } from "../../parts/states";
 import { Table } from "../../parts/Table";
 import { address } from "../../route";
-import { MissingGroups } from "./Groups";
+import { MissingGroups, SeenGroups } from "./Groups";
 
 type Rules = components["schemas"]["RulesView"];
 type Change = components["schemas"]["RuleChange"];
@@ -280,6 +280,7 @@ function Explain({ rules }: { rules: Rules }) {
             )}
             {found.label_rule}
           </p>
+          <SeenGroups {...found} />
           <MissingGroups
             viewer={viewer.trim()}
             missing={found.depends_on ?? []}

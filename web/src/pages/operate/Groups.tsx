@@ -1,7 +1,23 @@
-/** What an explanation depends on: the groups of a user, which only their token has. */
+/** With which groups an explanation looks: those of a user are only in their token, of which the service knows the last. */
 
+import type { components } from "../../api/schema";
+import { time } from "../../format";
 import { plain } from "../../parts/names";
 import { Button } from "../../parts/shapes";
+
+type Explanation = components["schemas"]["Explanation"];
+
+/** The groups with which a user was seen last, if the explanation has them from there. */
+export function SeenGroups({ principals, seen_at }: Pick<Explanation, "principals" | "seen_at">) {
+  if (!seen_at) return null;
+  const groups = (principals ?? []).filter((name) => !name.startsWith("user:"));
+  return (
+    <p className="small">
+      {groups.length === 0 ? "Without groups" : <bdi>With {groups.map(plain).join(", ")}</bdi>}, as seen at{" "}
+      {time(seen_at)}.
+    </p>
+  );
+}
 
 interface Props {
   viewer: string;

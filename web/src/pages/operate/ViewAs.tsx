@@ -13,7 +13,7 @@ import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { Table } from "../../parts/Table";
 import { address, go, usePlace } from "../../route";
 import { PrincipalField, useRules } from "./Access";
-import { MissingGroups } from "./Groups";
+import { MissingGroups, SeenGroups } from "./Groups";
 
 type Explanation = components["schemas"]["Explanation"];
 
@@ -49,8 +49,8 @@ export function ViewAsTab() {
       ) : (
         <Empty title="Whose view?">
           <p>
-            Name a user with their groups, as user:alice,group:people. The service does not know who is in
-            which group: the token of a person has it.
+            Name a user, such as user:alice: they have the groups with which they were seen last. Name other
+            groups as user:alice,group:people.
           </p>
         </Empty>
       )}
@@ -114,6 +114,7 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
         </>
       }
     >
+      {rows[0] && <SeenGroups {...rows[0].explanation} />}
       <MissingGroups
         viewer={viewer}
         missing={missing}
