@@ -67,8 +67,8 @@ _WAS_DELETED: Final = "The conversation was deleted: begin another one"
 _TOO_LARGE: Final = "The answer is too large to be kept"
 _FAILED: Final = "The registry could not be written: the turn is not kept"
 
-_OF_THE_MOMENT: Final = {"conversation", "missing"}
-"""Members of an answer that are not kept: what became of the turn, and which documents were not found at that time."""
+_OF_THE_MOMENT: Final = {"conversation": None, "missing": None}
+"""Members of an answer that are not kept: what became of the turn, and documents that were not searchable then."""
 
 _OF_THE_SEARCH: Final[Mapping[str, Any]] = {
     "slices": [],
@@ -262,7 +262,7 @@ class Conversations:
         asked = request.model_dump(
             mode="json", exclude={"question", "chat_history", "conversation"}, exclude_unset=True
         )
-        kept = response.model_dump(mode="json", exclude=_OF_THE_MOMENT)
+        kept = {**response.model_dump(mode="json"), **_OF_THE_MOMENT}
         kept["sources"] = [each for each in kept["sources"] if each["cited"]]
         return json.dumps(
             {

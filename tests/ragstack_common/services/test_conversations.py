@@ -23,6 +23,7 @@ from ragstack_common.registry.conversations import DAY_SECONDS, ConversationTabl
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import CONVERSATION, EXPIRES_AT, PARTITION_KEY
+from ragstack_common.search.models import Missing, MissingDocument, MissingValue
 from ragstack_common.services import ask, conversations
 from ragstack_common.services.ask_models import AskRequest, AskResponse, KeptConversation
 from ragstack_common.services.conversation_models import TitleChange
@@ -404,6 +405,20 @@ def test_a_long_conversation_is_given_in_pages_newest_first(kept: Kept, monkeypa
     assert [text for page in reversed(pages) for text in page] == [f"Question {number}?" for number in range(5)]
     with pytest.raises(InvalidRequestError):
         kept.service.get(ALICE, conversation, "x")
+
+
+def test_documents_that_were_not_searchable_are_not_kept(kept: Kept) -> None:
+    """They are no sources, so nobody would check whether a reader may still know of them."""
+    conversation = uuid4()
+    failed = MissingDocument("1", "contract.pdf", "contract.pdf", "FAILED", "it has a password")
+    missing = Missing((MissingValue("customer", "Northwind"),), (failed,), "contract.pdf failed")
+    request = AskRequest(question="Why?", conversation=conversation)
+
+    kept.service.keep(ALICE, request, answer("Why?", missing=missing), is_registered=True)
+
+    found = kept.service.get(ALICE, conversation)
+    assert found.turns[0].response is not None
+    assert "contract.pdf" not in found.model_dump_json()
 
 
 def test_documents_outside_of_the_registry_have_the_label_of_their_passages(kept: Kept) -> None:
