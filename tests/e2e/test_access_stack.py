@@ -233,3 +233,22 @@ def test_the_expectations_of_the_sample_are_met(stack: LocalStack, handbook: Pat
     done = stack.run("access", "test", ROOT / "samples" / "access_tests.json")
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_operators_see_gaps_people_and_settings(people: People) -> None:
+    question = f"How long is the warranty of {uuid4().hex}?"
+    status, reported, _ = people.call("bob", "POST", "/api/gaps", {"question": question, "comment": "Missing"})
+    assert status == 201, reported
+
+    gap = next(each for each in people.got("olga", "GET", "/api/gaps")["groups"] if each["id"] == reported["id"])
+    changed = people.got("olga", "PATCH", f"/api/gaps/{gap['id']}", {"state": "answered"})
+    seen = {each["principal"]: each for each in people.got("olga", "GET", "/api/people")["people"]}
+    settings = {each["name"]: each for each in people.got("olga", "GET", "/api/settings")["settings"]}
+
+    assert (gap["question"], gap["state"], changed["state"]) == (question, "open", "answered")
+    assert reported["id"] not in json.dumps(people.got("alice", "GET", "/api/gaps")), "Bob sees what Alice does not"
+    assert "group:engineering" in seen["user:bob"]["groups"]
+    assert (settings["target"]["value"], settings["target"]["origin"]) == ("local", "context")
+    assert settings["SNAPSHOT_DELAY_SECONDS"]["origin"] == "target"
+    for path in ("/api/people", "/api/settings"):
+        assert people.call("alice", "GET", path)[0] == 403
