@@ -49,7 +49,7 @@ KEPT_SECONDS: Final = 90 * DAY_SECONDS
 STATE_KEPT_SECONDS: Final = 365 * DAY_SECONDS
 
 MAX_READ: Final = 20_000
-"""Maximum number of items that a list reads: about 8 MB, for 2,000 read units."""
+"""Maximum number of items that a list reads: about 4 MB, for 1,000 read units, with questions of ten words."""
 
 MAX_GROUPS: Final = 500
 MAX_COMMENTS: Final = 20
