@@ -45,7 +45,7 @@ MAX_CHARACTERS: Final = 1_000
 MAX_UNSHARED: Final = 5_000
 """An attribute with more values than this, few of them shared, is a description of documents."""
 
-FRESH_SECONDS: Final = 30.0
+FRESH_SECONDS: Final = 10.0
 """Age of the values with which questions are compared. What they have in common is always read anew."""
 
 MIN_DENSE: Final = 2
