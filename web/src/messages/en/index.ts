@@ -1,4 +1,6 @@
 import { frame } from "./frame";
 import { parts } from "./parts";
+import { quality } from "./quality";
+import { search } from "./search";
 
-export const en = { frame, parts };
+export const en = { frame, parts, quality, search };
