@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, Route, expect
@@ -57,16 +57,32 @@ def upload(page: Page, files: Sequence[FilePayload]) -> None:
     choose(page, files)
 
 
+def uploads(visit: Open, user: str, **options: Any) -> Page:
+    """Sign in, and open the sheet."""
+    page = visit("#/documents", user=user, **options)
+    page.get_by_role("link", name="Upload", exact=True).click()
+    return page
+
+
+def sheet(page: Page) -> Locator:
+    return page.get_by_role("dialog", name="Upload documents")
+
+
 def row(page: Page, name: str) -> Locator:
-    return page.get_by_role("listitem").filter(has_text=name)
+    """An upload in the sheet."""
+    return sheet(page).get_by_role("listitem").filter(has_text=name)
+
+
+def close(page: Page) -> None:
+    sheet(page).get_by_role("button", name="Close").click()
 
 
 def uploaded(visit: Open, name: str, text: str, *, expects_failures: bool = False) -> Page:
     """Upload a document as alice, and open it."""
-    page = visit("#/documents?tab=uploads", user="alice", expects_failures=expects_failures)
+    page = uploads(visit, user="alice", expects_failures=expects_failures)
     upload(page, [text_file(name, text)])
     expect(row(page, name)).to_contain_text("Indexed")
-    page.get_by_role("link", name=name).click()
+    sheet(page).get_by_role("link", name=name).click()
     return page
 
 
@@ -91,11 +107,11 @@ def manual() -> bytes:
 
 
 def test_a_receipt_names_what_was_not_read_and_leads_to_it(visit: Open, tmp_path: Path) -> None:
-    page = visit("#/documents?tab=uploads", user="alice", viewport={"width": 1280, "height": 860})
+    page = uploads(visit, user="alice", viewport={"width": 1280, "height": 860})
     upload(page, [{"name": "lamp-manual.pdf", "mimeType": "application/pdf", "buffer": manual()}])
     expect(row(page, "lamp-manual.pdf")).to_contain_text("Partly indexed")
     expect(row(page, "lamp-manual.pdf")).to_contain_text("page 7")
-    page.get_by_role("link", name="lamp-manual.pdf").click()
+    sheet(page).get_by_role("link", name="lamp-manual.pdf").click()
     receipt = page.get_by_role("region", name="What was read")
 
     missing = [re.compile("^Not read.*page 7, page 12: "), re.compile("^Partly read.*page 18: ")]
@@ -122,7 +138,7 @@ def test_a_receipt_names_what_was_not_read_and_leads_to_it(visit: Open, tmp_path
 
 
 def test_the_list_says_what_searches_do_not_find(visit: Open) -> None:
-    page = visit("#/documents?tab=uploads", user="alice")
+    page = uploads(visit, user="alice")
     upload(
         page,
         [
@@ -149,11 +165,11 @@ def test_the_list_says_what_searches_do_not_find(visit: Open) -> None:
 def test_a_receipt_counts_what_is_left_out_on_purpose(visit: Open) -> None:
     comment = f'<w:comment w:id="0">{p("Is this still so?")}</w:comment>'
     word = docx(p("The keeper lights the lamp of the north tower at dusk."), {"c": ("comments", comment)})
-    page = visit("#/documents?tab=uploads", user="alice")
+    page = uploads(visit, user="alice")
     upload(page, [{"name": "lamp-duty.docx", "mimeType": "application/octet-stream", "buffer": word}])
     expect(row(page, "lamp-duty.docx")).to_contain_text("Indexed")
 
-    page.get_by_role("link", name="lamp-duty.docx").click()
+    sheet(page).get_by_role("link", name="lamp-duty.docx").click()
 
     receipt = page.get_by_role("region", name="What was read")
     expect(receipt).to_contain_text("Everything that the file shows is in the index.")
@@ -163,7 +179,7 @@ def test_a_receipt_counts_what_is_left_out_on_purpose(visit: Open) -> None:
 
 
 def test_an_unsupported_file_is_refused_with_the_reason(visit: Open) -> None:
-    page = visit("#/documents?tab=uploads", user="alice")
+    page = uploads(visit, user="alice")
 
     upload(page, [text_file("tool.exe", "x"), text_file("empty.md", "")])
 
@@ -173,7 +189,7 @@ def test_an_unsupported_file_is_refused_with_the_reason(visit: Open) -> None:
 
 
 def test_uploads_offer_the_folders_and_labels_that_a_person_may_use(visit: Open) -> None:
-    page = visit("#/documents?tab=uploads", user="alice")
+    page = uploads(visit, user="alice")
     folders = page.get_by_role("combobox", name="Folder")
 
     assert f"{FOLDER}/" in folders.get_by_role("option").all_inner_texts()
@@ -193,22 +209,22 @@ def test_uploads_offer_the_folders_and_labels_that_a_person_may_use(visit: Open)
 
 def test_an_upload_replaces_a_document_only_if_people_choose_it(visit: Open) -> None:
     page = uploaded(visit, "twice.md", "The first version of the twice told tale.", expects_failures=True)
-    page.get_by_role("link", name=re.compile("^Uploads")).click()
+    page.evaluate("location.hash = '#/documents?tab=uploads'")
 
     upload(page, [text_file("twice.md", "The second version of the twice told tale.")])
-    again = page.get_by_role("listitem").filter(has_text="A document has this name.")
+    again = row(page, "A document has this name.")
     expect(again).to_contain_text("Name is taken")
     check_accessibility(page)
     again.get_by_role("button", name="Keep both of twice.md").click()
 
     expect(row(page, "twice (2).md")).to_contain_text("Indexed")
-    page.get_by_role("link", name="twice.md", exact=True).click()
+    sheet(page).get_by_role("link", name="twice.md", exact=True).click()
     expect(page.get_by_role("region", name="Text that was read")).to_contain_text("The first version")
 
 
 def test_a_document_that_appears_while_another_is_sent_is_not_replaced(visit: Open, stack: LocalStack) -> None:
     """The bucket itself refuses it, whatever the service saw before."""
-    page = visit("#/documents?tab=uploads", user="alice", expects_failures=True)
+    page = uploads(visit, user="alice", expects_failures=True)
     s3 = client(stack.connection, "s3")
 
     def be_faster(route: Route) -> None:
@@ -224,13 +240,14 @@ def test_a_document_that_appears_while_another_is_sent_is_not_replaced(visit: Op
 
 
 def test_an_upload_goes_on_while_another_page_is_open(visit: Open) -> None:
-    page = visit("#/documents?tab=uploads", user="alice")
+    page = uploads(visit, user="alice")
     upload(page, [text_file(f"parallel-{number}.txt", f"Rule number {number} of the archive") for number in range(5)])
 
+    close(page)
     page.get_by_role("link", name="Ask", exact=True).click()
     expect(page.get_by_role("textbox", name="Question")).to_be_visible()
     page.get_by_role("link", name="Documents", exact=True).click()
-    page.get_by_role("link", name=re.compile("^Uploads")).click()
+    page.get_by_role("link", name="Upload", exact=True).click()
 
     expect(page.get_by_text("5 done", exact=True)).to_be_visible()
 
@@ -238,7 +255,7 @@ def test_an_upload_goes_on_while_another_page_is_open(visit: Open) -> None:
 def test_a_folder_keeps_its_structure(visit: Open, tmp_path: Path) -> None:
     (tmp_path / "archive" / "deep").mkdir(parents=True)
     (tmp_path / "archive" / "deep" / "folded.md").write_text("Folded paper is kept in the archive.")
-    page = visit("#/documents?tab=uploads", user="alice")
+    page = uploads(visit, user="alice")
 
     page.get_by_role("combobox", name="Folder").select_option(f"{FOLDER}/")
     with page.expect_file_chooser() as chooser:
@@ -249,15 +266,33 @@ def test_a_folder_keeps_its_structure(visit: Open, tmp_path: Path) -> None:
     expect(row(page, "folded.md")).to_contain_text("Indexed")
 
 
-def test_a_dropped_file_is_uploaded(visit: Open) -> None:
-    page = visit("#/documents?tab=uploads", user="alice")
-    page.get_by_role("combobox", name="Folder").select_option(f"{FOLDER}/")
-    page.get_by_role("link", name="Documents", exact=True).nth(1).click()
+def test_dropped_files_wait_until_people_have_seen_where_they_go(visit: Open) -> None:
+    page = visit("#/documents", user="alice")
     expect(page.get_by_role("region", name="Documents")).to_be_visible()
 
     page.evaluate(DROP, ["dropped.md", "What was dropped is found again."])
+    sheet(page).get_by_role("combobox", name="Folder").select_option(f"{FOLDER}/")
+    expect(sheet(page)).to_contain_text("Seen by people who may see the label “people”.")
+    check_accessibility(page)
+    sheet(page).get_by_role("button", name=f"Upload 1 file to {FOLDER}/").click()
 
     expect(row(page, "dropped.md")).to_contain_text("Indexed")
+
+
+def test_the_list_of_uploads_outlives_a_reload_with_failures_first(visit: Open) -> None:
+    page = uploads(visit, user="alice")
+    upload(page, [text_file("kept.md", "The lamp is kept."), text_file("empty.md", "")])
+    expect(row(page, "kept.md")).to_contain_text("Indexed")
+
+    page.reload()
+
+    lines = ["Cannot succeed as they are", re.compile("empty.md"), "Done", re.compile("kept.md")]
+    expect(sheet(page).get_by_role("listitem")).to_have_text(lines)
+    expect(sheet(page).get_by_role("button", name="Try empty.md again")).to_have_count(0)
+    for width in (1440, 768, 320):
+        page.set_viewport_size({"width": width, "height": 700})
+        check_readable(page)
+    check_accessibility(page)
 
 
 def test_attributes_are_changed_in_place(visit: Open) -> None:
@@ -291,7 +326,8 @@ def test_a_deletion_can_be_undone_until_it_is_carried_out(visit: Open) -> None:
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Undo").click()
     page.goto(f"{page.url.split('#')[0]}#/documents?q=fleeting")
-    expect(page.get_by_role("row").filter(has=name)).to_contain_text("Indexed")
+    expect(page.get_by_role("row").filter(has=name)).to_be_visible()
+    expect(page.get_by_text("Will be deleted")).to_have_count(0)
 
     name.click()
     page.get_by_role("button", name="Delete").click()
@@ -316,6 +352,93 @@ def test_the_list_is_searched_and_read_by_keyboard(visit: Open) -> None:
     expect(page.get_by_role("heading", name="No document matches")).to_be_visible()
 
 
+def test_space_shows_a_preview_and_gives_the_focus_back(visit: Open) -> None:
+    page = visit("#/documents?q=leave-and", user="olga")
+    link = page.get_by_role("link", name="leave-and-holidays-2026.md")
+    link.focus()
+
+    page.keyboard.press("Space")
+
+    preview = page.get_by_role("dialog", name="leave-and-holidays-2026.md")
+    expect(preview.get_by_role("heading", level=3).first).to_be_visible()
+    check_accessibility(page)
+    page.keyboard.press("Escape")
+    expect(link).to_be_focused()
+
+
+def test_several_documents_are_deleted_and_undone_at_once(visit: Open) -> None:
+    page = visit("#/documents?q=leave-and", user="olga")
+    page.get_by_role("link", name="leave-and-holidays-2025.md").focus()
+    page.keyboard.press("x")
+    page.get_by_role("checkbox", name="Select leave-and-holidays-2026.md").check()
+    bar = page.get_by_role("region", name="Selection")
+    expect(bar).to_contain_text("2 selected")
+    for width in (1440, 768, 390, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        check_readable(page)
+        check_accessibility(page)
+
+    bar.get_by_role("button", name="Delete").click()
+
+    expect(page.get_by_text("2 documents will be deleted.")).to_be_visible()
+    expect(page.get_by_text("Will be deleted", exact=True)).to_have_count(2)
+    assert page.evaluate("document.activeElement.closest('.documents') !== null")
+    page.get_by_role("button", name="Undo").press("Enter")
+    expect(page.get_by_text("Will be deleted", exact=True)).to_have_count(0)
+    assert page.evaluate("document.activeElement.closest('.documents') !== null")
+
+
+def test_an_attribute_of_several_documents_is_set(visit: Open) -> None:
+    page = uploads(visit, user="alice")
+    upload(page, [text_file(f"several-{number}.md", f"The lamp number {number}.") for number in (1, 2)])
+    for number in (1, 2):
+        expect(row(page, f"several-{number}.md")).to_contain_text("Indexed")
+    page.evaluate("location.hash = '#/documents?q=several-'")
+    page.get_by_role("checkbox", name="Select all that are loaded").check()
+    page.get_by_role("button", name="Set attribute").click()
+    page.get_by_role("combobox", name="Attribute").fill("tower")
+    page.get_by_role("textbox", name="Value").fill("north")
+    check_accessibility(page)
+
+    page.get_by_role("button", name="Set", exact=True).click()
+
+    expect(page.get_by_role("region", name="Selection")).to_have_count(0)
+    page.get_by_role("link", name="several-2.md").click()
+    expect(page.get_by_role("definition").filter(has_text="north")).to_be_visible()
+
+
+def test_the_list_is_sorted_and_opened_folder_by_folder(visit: Open) -> None:
+    page = visit("#/documents", user="olga")
+    names = page.locator(".documents tbody a")
+    page.get_by_role("combobox", name="Sort").select_option("Largest first")
+    expect(names.first).to_have_text(re.compile(r"\.(docx|pdf)$"))
+    expect(page).to_have_url(re.compile("sort=-size"))
+
+    page.get_by_role("link", name=re.compile("^samples")).click()
+    page.get_by_role("link", name=re.compile("^documents")).click()
+    page.get_by_role("link", name=re.compile("^people")).click()
+    expect(page.get_by_role("navigation", name="Folders").locator("[aria-current]")).to_have_text("people")
+    expect(page.get_by_role("link", name="leave-and-holidays-2026.md")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("navigation", name="Folders").locator("[aria-current]")).to_have_text("documents")
+
+
+def test_a_missing_document_is_found_by_words_even_before_its_matches_are_there(visit: Open) -> None:
+    page = visit("#/documents", user="olga")
+    box = page.get_by_role("combobox", name="Find a document")
+
+    box.fill("holidays 2026")
+    option = page.get_by_role("option", name=re.compile("leave-and-holidays-2026.md"))
+    expect(option.locator("mark").first).to_be_visible()
+    check_accessibility(page)
+    box.fill("no such words")
+    expect(page.locator("p").filter(has_text="No document that you may see has these words.")).to_be_visible()
+    box.fill("holidays-2026.md")
+    box.press("Enter")
+
+    expect(page.get_by_role("heading", name="leave-and-holidays-2026.md")).to_be_focused()
+
+
 def test_readers_get_no_controls_that_write(visit: Open) -> None:
     page = visit("#/documents?tab=failures", user="alice")
 
@@ -324,7 +447,7 @@ def test_readers_get_no_controls_that_write(visit: Open) -> None:
 
 
 def test_operators_replay_failures_and_start_jobs(visit: Open) -> None:
-    alice = visit("#/documents?tab=uploads", user="alice")
+    alice = uploads(visit, user="alice")
     upload(alice, [text_file("broken.pdf", "%PDF-1.4 is all there is")])
     expect(row(alice, "broken.pdf")).to_contain_text("Failed")
     expect(row(alice, "broken.pdf")).to_contain_text("damaged")

@@ -55,6 +55,26 @@ export function time(iso: string | null | undefined): string {
   return times.format.format(new Date(iso));
 }
 
+const DAY_SECONDS = 86_400;
+let relative: { locale: string; format: Intl.RelativeTimeFormat; day: Intl.DateTimeFormat } | null = null;
+
+/** How long ago something was; the day after a week. */
+export function ago(iso: string | null | undefined, now = Date.now()): string {
+  if (!iso) return "–";
+  if (relative?.locale !== locale())
+    relative = {
+      locale: locale(),
+      format: new Intl.RelativeTimeFormat(locale(), { numeric: "auto", style: "short" }),
+      day: new Intl.DateTimeFormat(locale(), { dateStyle: "medium" }),
+    };
+  const seconds = Math.max(0, (now - Date.parse(iso)) / 1000);
+  if (seconds < 60) return relative.format.format(0, "second");
+  if (seconds < 3600) return relative.format.format(-Math.floor(seconds / 60), "minute");
+  if (seconds < DAY_SECONDS) return relative.format.format(-Math.floor(seconds / 3600), "hour");
+  if (seconds < 7 * DAY_SECONDS) return relative.format.format(-Math.floor(seconds / DAY_SECONDS), "day");
+  return relative.day.format(new Date(iso));
+}
+
 /** A figure as people compare it: two digits that matter. */
 export function figure(value: number): string {
   const digits = value === 0 ? 0 : Math.abs(value) >= 0.0995 ? 2 : 3;

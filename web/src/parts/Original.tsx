@@ -24,7 +24,6 @@ interface Props {
   /** The passage that contains them, and where they start in it. */
   passage?: string | null;
   starts?: number[] | null;
-  areWords: boolean;
 }
 
 /** A passage of a search's result, or of an answer's source, which alone has quotations. */
@@ -36,14 +35,7 @@ function quotedTexts(passage: Shown): string[] {
   return (passage.quoted ?? []).map(({ start, end }) => slice(passage.content, start, end));
 }
 
-interface DialogProps {
-  passage: Shown;
-  /** Whether words of a search are marked, instead of quotations: then nothing is promised of them. */
-  areWords?: boolean;
-  onClose: () => void;
-}
-
-export function OriginalDialog({ passage, areWords = false, onClose }: DialogProps) {
+export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: () => void }) {
   const text = useMessages("parts");
   const where = place(passage);
   return (
@@ -65,7 +57,6 @@ export function OriginalDialog({ passage, areWords = false, onClose }: DialogPro
               texts={quotedTexts(passage)}
               passage={passage.content}
               starts={(passage.quoted ?? []).map((quoted) => quoted.start)}
-              areWords={areWords}
             />
           ) : (
             <Notice>{text.noDocument}</Notice>
@@ -85,7 +76,7 @@ export function DocumentButton({ passage, onOpen }: { passage: Shown; onOpen: (p
   );
 }
 
-function Original({ uri, page: first = null, texts = [], passage = null, starts = null, areWords }: Props) {
+function Original({ uri, page: first = null, texts = [], passage = null, starts = null }: Props) {
   const text = useMessages("parts");
   const [page, setPage] = useState<number | null>(first);
   const view = useLoaded(JSON.stringify([uri, texts, page]), (client, signal) =>
@@ -98,7 +89,7 @@ function Original({ uri, page: first = null, texts = [], passage = null, starts 
       {!shown && !error && <Loading what={text.theDocument} />}
       {shown && (
         <>
-          {!areWords && <Found view={shown} asked={texts.length} />}
+          <Found view={shown} asked={texts.length} />
           <Pager view={shown} onPage={setPage} isLoading={view.isLoading}>
             {shown.mark_pages
               .filter((each) => each !== shown.page)
@@ -137,7 +128,7 @@ function Sheet({ view }: { view: DocumentView }) {
     const top = Math.min(...boxes.map((box) => box.top));
     return (
       <>
-        <div className="sheet">
+        <div className="original-page">
           <img
             src={`data:${view.image_type};base64,${view.image}`}
             width={view.width ?? undefined}

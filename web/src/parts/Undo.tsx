@@ -6,8 +6,12 @@ import { Button } from "./shapes";
 
 const UNDO_SECONDS = 8;
 
-interface Undoable {
+export interface Undoable {
   id: string;
+  /** The documents that it concerns, if its id is not that of the only one. */
+  documents?: readonly string[];
+  /** Where the focus goes when it is undone. */
+  onUndone?: () => void;
   /** What will happen: "contract.pdf will be deleted". */
   text: string;
   /** `isLeaving`: the page goes away, so the request has to outlive it. */
@@ -77,7 +81,15 @@ export function UndoBar() {
       {actions.map((action) => (
         <p key={action.id} className="undo">
           <span dir="auto">{action.text}</span>
-          <Button onClick={() => waiting.undo(action.id)}>{text.undo}</Button>
+          <Button
+            onClick={() => {
+              waiting.undo(action.id);
+              if (action.onUndone) action.onUndone();
+              else document.getElementById("main")?.focus();
+            }}
+          >
+            {text.undo}
+          </Button>
         </p>
       ))}
     </div>

@@ -1,42 +1,55 @@
 /** One document: what happened to it, whether searches find it, its original next to its text, its attributes. */
 
 import { useEffect, useRef, useState } from "react";
-import { ApiError } from "../../api/client";
 import type { DocumentDetail, DocumentView } from "../../api/types";
-import { type Loaded, useApp, useLoaded } from "../../context";
-import { bytes, duration, time } from "../../format";
+import { type Loaded, useAction, useApp, useLoaded } from "../../context";
+import { ago, bytes, duration, time } from "../../format";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
-import { documentKey, documentName } from "../../parts/names";
-import { Badge, Button, Card, StatusBadge } from "../../parts/shapes";
-import { ErrorBox, Loading, Notice, sentence } from "../../parts/states";
+import { Icon } from "../../parts/Icon";
+import { documentKey, documentName, plain } from "../../parts/names";
+import { Badge, Button, Skeleton, StatusBadge } from "../../parts/shapes";
+import { ErrorBox, Notice, sentence } from "../../parts/states";
 import { useWaiting, waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
 import { isFinal, isLacking, meaning } from "../../status";
 import { AttributesCard } from "./AttributesCard";
-import { followDeletion, lastListing, paramsOf } from "./listing";
+import { lastListing, paramsOf } from "./listing";
 import { Pages } from "./Pages";
 import { Probe } from "./Probe";
 import { ReceiptCard } from "./ReceiptCard";
+import { Replace } from "./Replace";
+import { removal } from "./removal";
+import { focusList } from "./Table";
 import { steps } from "./timeline";
 
 const FIRST_DELAY_SECONDS = 1;
 const LONGEST_DELAY_SECONDS = 15;
 
 export function Detail({ id, canWrite }: { id: string; canWrite: boolean }) {
+  const text = useMessages("documents");
   const document = useFollowed(id);
   const listing = lastListing();
   const back = address("documents", listing ? paramsOf(listing.filters) : {});
+  useEffect(() => {
+    const left = lastListing();
+    if (left) left.isLeft = true;
+  }, []);
   return (
     <div className="stack detail">
       <p>
-        <a href={back}>← All documents</a>
+        <a className="back" href={back}>
+          <Icon name="left" size={16} /> {text.allDocuments}
+        </a>
       </p>
       {document.error && !document.data && <ErrorBox error={document.error} onRetry={document.reload} />}
-      {!document.data && !document.error && <Loading what="the document" />}
-      {document.data && document.error?.status === 404 && (
-        <Notice>The document is deleted, or you no longer have access to it.</Notice>
+      {!document.data && !document.error && (
+        <div className="loading" aria-busy="true">
+          <Skeleton lines={6} />
+        </div>
       )}
+      {document.data && document.error?.status === 404 && <Notice>{text.gone}</Notice>}
       {document.data && (
         <Known document={document.data} canWrite={canWrite} onChange={document.reload} back={back} />
       )}
@@ -51,6 +64,7 @@ function useFollowed(id: string): Loaded<DocumentDetail> {
   );
   const [delay, setDelay] = useState(FIRST_DELAY_SECONDS);
   const announce = useAnnounce();
+  const text = useMessages("documents");
   const { data, isLoading, reload } = loaded;
   const isGone = loaded.error?.status === 404;
   const isInWork =
@@ -72,8 +86,8 @@ function useFollowed(id: string): Loaded<DocumentDetail> {
     if (status === undefined || status === before) return;
     setBefore(status);
     setDelay(FIRST_DELAY_SECONDS);
-    if (before !== undefined) announce(`Status: ${meaning(status).label}`);
-  }, [status, before, announce]);
+    if (before !== undefined) announce(text.statusIs(meaning(status).label));
+  }, [status, before, announce, text]);
   return loaded;
 }
 
@@ -85,9 +99,11 @@ interface KnownProps {
 }
 
 function Known({ document, canWrite, onChange, back }: KnownProps) {
-  const { client } = useApp();
-  const [error, setError] = useState<ApiError | null>(null);
-  const isWaiting = useWaiting().some((action) => action.id === document.id);
+  const text = useMessages("documents");
+  const { client, me } = useApp();
+  const announce = useAnnounce();
+  const again = useAction();
+  const isWaiting = useWaiting().some((action) => (action.documents ?? [action.id]).includes(document.id));
   const [wasWaiting, setWasWaiting] = useState(isWaiting);
   useEffect(() => {
     if (wasWaiting === isWaiting) return;
@@ -95,74 +111,88 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
     if (!isWaiting) onChange();
   }, [wasWaiting, isWaiting, onChange]);
   const isPresent = document.status !== "DELETED" && document.size !== null;
+  const isFailed = document.status === "FAILED";
   const version = document.etag ?? "";
-  const view = useLoaded(`view ${document.uri} ${version} ${isPresent}`, (client, signal) =>
-    isPresent ? client.post("/api/view", { uri: document.uri }, signal) : Promise.resolve(null),
+  const view = useLoaded(`view ${document.uri} ${version} ${isPresent}`, (api, signal) =>
+    isPresent ? api.post("/api/view", { uri: document.uri }, signal) : Promise.resolve(null),
   );
   const [page, setPage] = useState<number | null>(null);
   const original = useRef<HTMLElement>(null);
-  const announce = useAnnounce();
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => title.current?.focus({ preventScroll: true }), []);
   const showPage = (next: number) => {
     setPage(next);
     original.current?.scrollIntoView();
     original.current?.focus({ preventScroll: true });
-    announce(`Page ${next} of the original`);
+    announce(text.pageShown(next));
   };
   const name = documentName(document.uri);
   const remove = () => {
-    const { id } = document;
-    waiting.add({
-      id: document.id,
-      text: `“${name}” will be deleted.`,
-      run: async (isLeaving) => {
-        if (isLeaving) return client.deleteAndLeave("/api/documents/{id}", { id });
-        try {
-          lastListing()?.replace(await client.delete("/api/documents/{id}", { id }));
-          followDeletion(client, document.id, document.key).catch(() => undefined); // the listing can be refreshed
-        } catch (reason) {
-          setError(ApiError.of(reason));
-        }
-      },
-    });
+    waiting.add(removal(client, [document], announce, focusList));
     go(back);
+    focusList();
   };
+  const replay = () =>
+    again.run(async () => {
+      await client.post("/api/failures/replay", { documents: [document.uri] });
+      announce(text.indexedAgain(1));
+      onChange();
+    });
   return (
     <>
       <header className="stack">
         <div className="row spread">
-          <h1 dir="auto">{name}</h1>
+          <h1 ref={title} tabIndex={-1} dir="auto">
+            {name}
+          </h1>
           <div className="row">
-            <CopyButton label="Copy the URI" text={() => document.uri} />
+            <CopyButton label={text.copyUri} text={() => document.uri} />
             {canWrite && isPresent && (
-              <Button kind="danger" disabled={isWaiting} onClick={remove}>
-                Delete
-              </Button>
+              <>
+                <Replace document={document} isPrimary={isFailed} onReplaced={onChange} />
+                <Button kind="danger" disabled={isWaiting} onClick={remove}>
+                  <Icon name="delete" size={16} /> {text.remove}
+                </Button>
+              </>
             )}
           </div>
         </div>
         <p className="row">
-          {isWaiting ? <Badge kind="warn">Will be deleted</Badge> : <StatusBadge status={document.status} />}
+          {isWaiting ? (
+            <Badge kind="warn">{text.willBeDeleted}</Badge>
+          ) : (
+            <StatusBadge status={document.status} />
+          )}
           <bdi className="small path">{documentKey(document.uri)}</bdi>
-          <span className="small">
-            {[bytes(document.size), `updated ${time(document.updated_at)}`].join(" · ")}
+          <span className="small" title={time(document.updated_at)}>
+            {[bytes(document.size), text.updatedAgo(ago(document.updated_at))].join(" · ")}
           </span>
         </p>
       </header>
-      {error && <ErrorBox error={error} onRetry={remove} />}
-      <Shortfall document={document} />
-      <div className="two">
-        <Timeline document={document} view={view} />
-        <AttributesCard
-          key={document.id}
-          document={document}
-          canWrite={canWrite && isPresent}
-          onSaved={onChange}
-        />
-      </div>
-      {document.receipt && (
+      {again.error && <ErrorBox error={again.error} onRetry={replay} />}
+      <Shortfall document={document}>
+        {isFailed && (
+          <p className="row">
+            {canWrite && text.whatToDo}
+            {canWrite && me.rights.includes("operate") && (
+              <Button disabled={again.isRunning} onClick={replay}>
+                <Icon name="retry" size={16} /> {text.again}
+              </Button>
+            )}
+          </p>
+        )}
+      </Shortfall>
+      <History document={document} view={view} />
+      <AttributesCard
+        key={document.id}
+        document={document}
+        canWrite={canWrite && isPresent}
+        onSaved={onChange}
+      />
+      {document.receipt && !(isFailed && document.receipt.unreadable) && (
         <ReceiptCard receipt={document.receipt} onPage={(view.data?.pages ?? 1) > 1 ? showPage : undefined} />
       )}
-      {isPresent && (
+      {isPresent && !(isFailed && view.error) && (
         <Pages
           ref={original}
           uri={document.uri}
@@ -176,26 +206,30 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
   );
 }
 
-/** What searches do not find. The receipt, if there is one, follows with the reasons. */
-function Shortfall({
-  document: { status, reason, receipt, knowledge_base_status },
-}: {
+interface ShortfallProps {
   document: DocumentDetail;
-}) {
+  children: React.ReactNode;
+}
+
+/** What searches do not find, with the reason, which is said once. The receipt, if there is one, has the details. */
+function Shortfall({ document, children }: ShortfallProps) {
+  const text = useMessages("documents");
+  const { status, reason, receipt, knowledge_base_status } = document;
   if (status === "FAILED")
     return (
       <Notice kind="warning">
-        Searches do not find this document. {sentence(reason ?? "The knowledge base gave no reason")}
+        <span dir="auto">
+          {text.notFound} {sentence(plain(reason ?? text.noReason))}
+        </span>
+        {children}
       </Notice>
     );
   if (status !== "PARTIALLY_INDEXED") return null;
   const isOwn = receipt !== null && knowledge_base_status === "INDEXED";
   return (
     <Notice kind="warning">
-      {receipt?.unreadable
-        ? "Searches find this document. It is not known whether they find all of it."
-        : "Searches find only a part of this document."}{" "}
-      {isOwn ? "“What was read” has the details." : reason && sentence(reason)}
+      {receipt?.unreadable ? text.maybeFound : text.partlyFound}{" "}
+      {isOwn ? text.seeReceipt : reason && sentence(plain(reason))}
     </Notice>
   );
 }
@@ -205,27 +239,41 @@ function isNoticed({ status, reason }: DocumentDetail, told: string): boolean {
   return told === reason && isLacking(status);
 }
 
-function Timeline({ document, view }: { document: DocumentDetail; view: Loaded<DocumentView | null> }) {
+/** The last step in one line, and all of them behind it. */
+function History({ document, view }: { document: DocumentDetail; view: Loaded<DocumentView | null> }) {
+  const text = useMessages("documents");
+  const all = steps(document);
+  const last = all.at(-1);
   return (
-    <Card title="What happened">
-      <ol className="timeline">
-        {steps(document).map((step) => (
-          <li key={`${step.at} ${step.text}`} className={step.status ? meaning(step.status).badge : ""}>
-            <strong>{step.text}</strong>{" "}
-            <span className="small">
-              {time(step.at)}
-              {step.seconds !== null && ` · for ${duration(step.seconds)}`}
+    <section className="card history" aria-label={text.history}>
+      {document.waiting_for && (
+        <p aria-live="polite">
+          <span className="spinner" aria-hidden="true" /> {document.waiting_for}
+        </p>
+      )}
+      {document.searchable && !document.waiting_for && <Probe document={document} view={view} />}
+      {last && (
+        <details>
+          <summary>
+            {text.history}: <strong>{last.text}</strong>{" "}
+            <span className="small" title={time(last.at)}>
+              {ago(last.at)} · {text.steps(all.length)}
             </span>
-            {step.reason && !isNoticed(document, step.reason) && <p dir="auto">{step.reason}</p>}
-          </li>
-        ))}
-        {document.waiting_for && (
-          <li className="accent" aria-live="polite">
-            <span className="spinner" aria-hidden="true" /> {document.waiting_for}
-          </li>
-        )}
-        {document.searchable && !document.waiting_for && <Probe document={document} view={view} />}
-      </ol>
-    </Card>
+          </summary>
+          <ol className="timeline">
+            {all.map((step) => (
+              <li key={`${step.at} ${step.text}`} className={step.status ? meaning(step.status).badge : ""}>
+                <strong>{step.text}</strong>{" "}
+                <span className="small">
+                  {time(step.at)}
+                  {step.seconds !== null && ` · ${text.forSeconds(duration(step.seconds))}`}
+                </span>
+                {step.reason && !isNoticed(document, step.reason) && <p dir="auto">{plain(step.reason)}</p>}
+              </li>
+            ))}
+          </ol>
+        </details>
+      )}
+    </section>
   );
 }

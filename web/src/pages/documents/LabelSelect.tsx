@@ -1,4 +1,5 @@
 /** Who sees a document: one of the labels that people may give where it is. */
+import { useMessages } from "../../messages";
 import { Select } from "../../parts/fields";
 import type { WritablePrefix } from "./folders";
 
@@ -10,15 +11,16 @@ interface Props {
 }
 
 export function LabelSelect({ prefix: { labels, default: usual }, value, onChange }: Props) {
+  const text = useMessages("documents");
   const others = labels.filter((label) => label !== usual);
   // A document may have a label that the person may not give.
   const all = value === "" || value === usual || others.includes(value) ? others : [value, ...others];
   return (
     <Select
-      label="Who sees it (label)"
+      label={text.whoSees}
       value={value}
       options={[
-        [value === usual ? value : "", usual === null ? "Choose …" : `${usual} (default)`],
+        [value === usual ? value : "", usual === null ? text.choose : text.default(usual)],
         ...all.map((label) => [label, label] as const),
       ]}
       onChange={onChange}

@@ -1,53 +1,53 @@
-/** All documents: filters, and a table that holds only the rows in sight. */
+/** All documents: filters, folders, a selection, and a table that holds only the rows in sight. */
 
-import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
-import {
-  Fragment,
-  type KeyboardEvent,
-  memo,
-  useCallback,
-  useEffect,
-  useRef,
-  useState,
-  useSyncExternalStore,
-} from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import type { DocumentSummary } from "../../api/types";
 import { useLoaded } from "../../context";
-import { bytes, count as counted, time } from "../../format";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { Select, TextField } from "../../parts/fields";
-import { documentName, plain } from "../../parts/names";
-import { Badge, Button, StatusBadge } from "../../parts/shapes";
-import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
-import { HeadRow } from "../../parts/Table";
-import { useWaiting } from "../../parts/Undo";
+import { Icon } from "../../parts/Icon";
+import { plain } from "../../parts/names";
+import { Button, IconButton, Skeleton } from "../../parts/shapes";
+import { Empty, ErrorBox, Notice } from "../../parts/states";
 import { address, go, usePlace } from "../../route";
-import { isLacking, LISTED, listedStatus, meaning } from "../../status";
+import { LISTED, listedStatus, meaning } from "../../status";
 import {
   DOCUMENTS_OF_A_SPARSE_PAGE,
   type Filters,
   filtersOf,
+  folderOf,
+  isNarrowed,
   type Listing,
+  NO_FILTERS,
   paramsOf,
+  SORTED_DOCUMENTS,
+  SORTS,
   SPARSE_PAGES,
+  sorted,
+  sortOf,
+  subfolders,
   useListing,
 } from "./listing";
+import { Preview } from "./Preview";
+import { Selection } from "./Selection";
+import { focusList, Table } from "./Table";
 import { isActive, useUploads } from "./uploads";
 
-const ROW_PIXELS = 52;
-/** On a phone: two lines of the name, and one of the folder and the status. */
-const TALL_ROW_PIXELS = 88;
-const PHONE = matchMedia("(max-width: 40rem)");
-const ROWS_PER_PAGE_KEY = 10;
-/** Rows below those in sight that are loaded before people reach them. */
-const AHEAD = 300;
 const TYPING_MILLISECONDS = 250;
 
 export function List({ canWrite }: { canWrite: boolean }) {
+  const text = useMessages("documents");
   const { params } = usePlace();
   const filters = filtersOf(params);
   const [turn, setTurn] = useState(0);
-  const [listing, { rows, isLoading, isComplete, isPaused, error }] = useListing(filters, turn);
+  const [listing, { rows: found, isLoading, isComplete, isPaused, error, problem }] = useListing(
+    filters,
+    turn,
+  );
+  const rows = useMemo(() => sorted(found, filters.sort), [found, filters.sort]);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [shown, setShown] = useState<DocumentSummary | null>(null);
   const announce = useAnnounce();
   const isUploading = useUploads().some(isActive);
   const [wasUploading, setWasUploading] = useState(isUploading);
@@ -55,35 +55,97 @@ export function List({ canWrite }: { canWrite: boolean }) {
     setWasUploading(isUploading);
     if (!isUploading) setTurn(turn + 1);
   }
-  const isFiltered = paramsOf(filters).size > 0;
+  const isFiltered = isNarrowed(filters);
+  const isSorted = filters.sort !== "name";
   const retry = () => void listing.load(rows.length + 1);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another listing has other documents
+  useEffect(() => setSelected(new Set()), [listing]);
   useEffect(() => {
-    if (isFiltered && !isLoading && !error)
-      announce(isComplete ? `${rows.length} documents found` : `More than ${rows.length} documents found`);
-  }, [isFiltered, isLoading, isComplete, error, rows.length, announce]);
+    if (isSorted) void listing.load(SORTED_DOCUMENTS);
+  }, [isSorted, listing]);
+  useEffect(() => {
+    if (isFiltered && !isLoading && !error) announce((isComplete ? text.found : text.foundMore)(rows.length));
+  }, [isFiltered, isLoading, isComplete, error, rows.length, announce, text]);
+  const toggle = useCallback(
+    (id: string) =>
+      setSelected((before) => {
+        const next = new Set(before);
+        if (!next.delete(id)) next.add(id);
+        return next;
+      }),
+    [],
+  );
+  const chosen = rows.filter((row) => selected.has(row.id));
   return (
     <div className="stack list">
       <FilterForm filters={filters} onReload={() => setTurn(turn + 1)} />
-      {rows.length > 0 && <Table listing={listing} rows={rows} isComplete={isComplete} />}
+      <Folders filters={filters} rows={rows} isComplete={isComplete} />
+      {problem && <Notice kind="warning">{problem}</Notice>}
+      {rows.length > 0 && (
+        <div className="row spread list-head">
+          {chosen.length > 0 ? (
+            <Selection
+              rows={chosen}
+              canWrite={canWrite}
+              onClear={() => {
+                setSelected(new Set());
+                focusList();
+              }}
+              onChanged={() => setTurn((before) => before + 1)}
+            />
+          ) : (
+            <Count
+              rows={rows.length}
+              isFiltered={isFiltered}
+              isLoading={isLoading}
+              isComplete={isComplete || isPaused}
+            />
+          )}
+          <Select
+            label={text.sortBy}
+            isHidden
+            value={filters.sort}
+            options={SORTS.map((sort) => [sort, text.sorts[sort]] as const)}
+            onChange={(sort) =>
+              go(address("documents", paramsOf({ ...filters, sort: sortOf(sort) })), { replace: true })
+            }
+          />
+        </div>
+      )}
+      {isSorted && !isComplete && !isLoading && rows.length > 0 && (
+        <Notice>{text.sortedSome(rows.length)}</Notice>
+      )}
+      {rows.length > 0 && (
+        <>
+          <Table
+            listing={listing}
+            rows={rows}
+            isComplete={isComplete}
+            selected={selected}
+            onSelect={toggle}
+            onSelectAll={(isAll) => setSelected(new Set(isAll ? rows.map((row) => row.id) : []))}
+            onPreview={setShown}
+          />
+          <p className="small keys">{text.keys}</p>
+        </>
+      )}
       {error && <ErrorBox error={error} onRetry={retry} />}
-      {!error && rows.length === 0 && isLoading && <Loading what="the documents" />}
+      {!error && rows.length === 0 && isLoading && (
+        <div className="card loading" aria-busy="true">
+          <Skeleton lines={8} />
+        </div>
+      )}
       {!error && rows.length === 0 && !isLoading && !isPaused && (
         <Nothing filters={filters} canWrite={canWrite} />
       )}
       {isPaused && <Paused listing={listing} isPrefix={filters.isPrefix} />}
-      {rows.length > 0 && (
-        <Count
-          rows={rows.length}
-          isFiltered={isFiltered}
-          isLoading={isLoading}
-          isComplete={isComplete || isPaused}
-        />
-      )}
+      {shown && <Preview document={shown} onClose={() => setShown(null)} />}
     </div>
   );
 }
 
 function FilterForm({ filters, onReload }: { filters: Filters; onReload: () => void }) {
+  const messages = useMessages("documents");
   const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
   const [text, setText] = useState(filters.text);
   const set = useCallback(
@@ -101,75 +163,133 @@ function FilterForm({ filters, onReload }: { filters: Filters; onReload: () => v
   return (
     <search className="row filters">
       <TextField
-        label="Search by name or folder"
+        label={messages.filterText}
         isHidden
         className="grow"
         type="search"
         maxLength={200}
-        placeholder="Search by name or folder"
+        placeholder={messages.filterText}
         value={text}
         onChange={setText}
       />
       <Select
-        label="Where the text is in the path"
+        label={messages.filterMatch}
         isHidden
         value={filters.isPrefix ? "start" : "part"}
         options={[
-          ["part", "Anywhere in the path"],
-          ["start", "Path begins with"],
+          ["part", messages.anywhere],
+          ["start", messages.beginning],
         ]}
         onChange={(match) => set({ text, isPrefix: match === "start" })}
       />
       <Select
-        label="Status"
+        label={messages.status}
         isHidden
         value={filters.status ?? ""}
-        options={[["", "Any status"], ...LISTED.map((each) => [each, meaning(each).label] as const)]}
+        options={[["", messages.anyStatus], ...LISTED.map((each) => [each, meaning(each).label] as const)]}
         onChange={(status) => set({ text, status: listedStatus(status) })}
       />
       <Select
-        label="Collection"
+        label={messages.collection}
         isHidden
         value={filters.corpus}
         options={[
-          ["", "Any collection"],
+          ["", messages.anyCollection],
           ...[...new Set([filters.corpus, ...names])].filter(Boolean).map((name) => [name, name] as const),
         ]}
         onChange={(corpus) => set({ text, corpus })}
       />
-      <Button onClick={onReload}>Refresh</Button>
+      <IconButton icon="retry" label={messages.refresh} onClick={onReload} />
     </search>
   );
 }
 
+const SHOWN_FOLDERS = 12;
+
+/** The folder that is shown with those above it, and the folders in it. */
+function Folders({
+  filters,
+  rows,
+  isComplete,
+}: {
+  filters: Filters;
+  rows: readonly DocumentSummary[];
+  isComplete: boolean;
+}) {
+  const text = useMessages("documents");
+  const here = folderOf(filters);
+  if (here === null) return null;
+  const inside = subfolders(rows, here).slice(0, SHOWN_FOLDERS);
+  const parents = here.split("/").slice(0, -1);
+  if (inside.length === 0 && parents.length === 0) return null;
+  const to = (folder: string) =>
+    address("documents", paramsOf({ ...filters, text: folder, isPrefix: folder !== "" }));
+  return (
+    <nav className="row folders" aria-label={text.folders}>
+      {parents.length > 0 && (
+        <ol className="row crumbs">
+          <li>
+            <a href={to("")}>{text.allFolders}</a>
+          </li>
+          {parents.map((name, index) => (
+            <li key={index}>
+              <Icon name="right" size={14} />
+              <a
+                href={to(`${parents.slice(0, index + 1).join("/")}/`)}
+                aria-current={index === parents.length - 1 ? "location" : undefined}
+              >
+                <bdi>{plain(name)}</bdi>
+              </a>
+            </li>
+          ))}
+        </ol>
+      )}
+      {inside.length > 0 && (
+        <ul className="row" aria-label={text.foldersHere}>
+          {inside.map(([name, count]) => (
+            <li key={name}>
+              <a className="chip" href={to(`${here}${name}/`)}>
+                <Icon name="folder" size={14} />
+                <bdi>{plain(name)}</bdi>
+                {isComplete && <span className="small">{count}</span>}
+              </a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </nav>
+  );
+}
+
 function Nothing({ filters, canWrite }: { filters: Filters; canWrite: boolean }) {
-  if (paramsOf(filters).size > 0)
+  const text = useMessages("documents");
+  if (isNarrowed(filters))
     return (
-      <Empty title="No document matches">
+      <Empty title={text.noMatch} icon="search">
         <p>
           {filters.text && (
             <>
-              No path {filters.isPrefix ? "begins with" : "contains"} “<bdi>{filters.text}</bdi>”
-              {(filters.status || filters.corpus) && " with these filters"}.{" "}
+              {filters.isPrefix ? text.noMatchStart : text.noMatchPart} “<bdi>{plain(filters.text)}</bdi>”
+              {(filters.status || filters.corpus) && text.withFilters}.{" "}
             </>
           )}
-          A document that you may not see is not listed.
+          {text.notListed}
         </p>
         {filters.text && filters.isPrefix && (
-          <a href={address("documents", paramsOf({ ...filters, isPrefix: false }))}>Search the whole path</a>
+          <a href={address("documents", paramsOf({ ...filters, isPrefix: false }))}>{text.wholePath}</a>
         )}
-        <a href={address("documents")}>Show all documents</a>
+        <a href={address("documents", paramsOf({ ...NO_FILTERS, sort: filters.sort }))}>{text.showAll}</a>
       </Empty>
     );
   return (
-    <Empty title="No documents yet">
+    <Empty title={text.nothingYet} icon="documents">
       {canWrite ? (
         <>
-          <p>Drop files or folders here, or choose them.</p>
-          <a href={address("documents", { tab: "uploads" })}>Upload documents</a>
+          <p>{text.dropHere}</p>
+          <a href={address("documents", { tab: "uploads" })}>{text.uploadDocuments}</a>
         </>
       ) : (
-        <p>There is nothing that you may see. Ask an operator for access.</p>
+        <p>{text.nothingToSee}</p>
       )}
     </Empty>
   );
@@ -177,11 +297,11 @@ function Nothing({ filters, canWrite }: { filters: Filters; canWrite: boolean })
 
 /** The search stops before it has read all of very many documents, of which few match. */
 function Paused({ listing, isPrefix }: { listing: Listing; isPrefix: boolean }) {
+  const text = useMessages("documents");
   return (
     <Notice kind="warning">
-      The search stopped after about {(SPARSE_PAGES * DOCUMENTS_OF_A_SPARSE_PAGE).toLocaleString()} more
-      documents, of which few match. {!isPrefix && "“Path begins with” finds a name at once. "}
-      <Button onClick={() => listing.goOn()}>Search on</Button>
+      {text.paused(SPARSE_PAGES * DOCUMENTS_OF_A_SPARSE_PAGE)} {!isPrefix && `${text.pausedHint} `}
+      <Button onClick={() => listing.goOn()}>{text.searchOn}</Button>
     </Notice>
   );
 }
@@ -194,199 +314,19 @@ interface CountProps {
 }
 
 function Count({ rows, isFiltered, isLoading, isComplete }: CountProps) {
+  const text = useMessages("documents");
   const facets = useLoaded("searchable", (client) => client.get("/api/facets", { limit: 1 }));
   const total = facets.data?.documents;
-  const shown = counted(rows, "document");
   return (
     <p className="small count">
-      {isComplete ? shown : `${shown} loaded; more follow as you scroll`}
-      {!isFiltered && total !== undefined && ` · ${total.toLocaleString()} can be found by searches`}
+      {(isComplete ? text.shown : text.shownSome)(rows)}
+      {!isFiltered && total !== undefined && ` · ${text.searchable(total)}`}
       {isLoading && rows > 0 && (
         <>
           {" · "}
-          <span className="spinner" aria-hidden="true" /> Loading
+          <span className="spinner" aria-hidden="true" /> {text.loading}
         </>
       )}
     </p>
   );
 }
-
-interface TableProps {
-  listing: Listing;
-  rows: readonly DocumentSummary[];
-  isComplete: boolean;
-}
-
-function Table({ listing, rows, isComplete }: TableProps) {
-  const scroller = useRef<HTMLElement>(null);
-  const isPhone = useSyncExternalStore(onPhone, () => PHONE.matches);
-  const height = isPhone ? TALL_ROW_PIXELS : ROW_PIXELS;
-  const [active, setActive] = useState(0);
-  const wanted = useRef<number | null>(null);
-  const deleted = new Set(useWaiting().map((action) => action.id));
-  const virtual = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => height,
-    overscan: 8,
-    initialOffset: listing.offset,
-    initialRect: { width: innerWidth, height: innerHeight }, // rows at once, before the list is measured
-    // The row with the focus stays, so that the focus is not lost.
-    rangeExtractor: (range) =>
-      [...new Set([...defaultRangeExtractor(range), Math.min(active, rows.length - 1)])].sort(
-        (a, b) => a - b,
-      ),
-  });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other rows are measured again
-  useEffect(() => virtual.measure(), [height]);
-  const items = virtual.getVirtualItems();
-  const lastShown = virtual.range?.endIndex ?? 0;
-  useEffect(() => {
-    if (lastShown + AHEAD > rows.length) void listing.load(lastShown + AHEAD);
-  }, [listing, lastShown, rows.length]);
-  useEffect(() => {
-    if (scroller.current) scroller.current.scrollTop = listing.offset;
-    setActive(0);
-  }, [listing]);
-  useEffect(() => {
-    if (wanted.current === null) return;
-    const link = scroller.current?.querySelector<HTMLElement>(`a[data-row="${wanted.current}"]`);
-    if (link) {
-      link.focus({ preventScroll: true });
-      wanted.current = null;
-    }
-  });
-  const onKeyDown = (event: KeyboardEvent) => {
-    const next = {
-      ArrowDown: active + 1,
-      ArrowUp: active - 1,
-      PageDown: active + ROWS_PER_PAGE_KEY,
-      PageUp: active - ROWS_PER_PAGE_KEY,
-      Home: 0,
-      End: rows.length - 1,
-    }[event.key];
-    if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    const row = Math.max(0, Math.min(next, rows.length - 1));
-    wanted.current = row;
-    setActive(row);
-    virtual.scrollToIndex(row);
-  };
-  let at = 0;
-  const spaced = items.map((item) => {
-    const gap = item.start - at;
-    at = item.end;
-    return { item, gap };
-  });
-  return (
-    <section
-      ref={scroller}
-      className="documents"
-      aria-label="Documents"
-      onKeyDown={onKeyDown}
-      onScroll={(event) => {
-        listing.offset = event.currentTarget.scrollTop;
-      }}
-    >
-      <table aria-rowcount={isComplete ? rows.length + 1 : -1}>
-        <thead>
-          <HeadRow
-            index={1}
-            columns={[
-              ["Name"],
-              ["Folder", "folder"],
-              ["Status", "status"],
-              ["Collection", "corpus"],
-              ["Size", "size number"],
-              ["Updated", "updated"],
-            ]}
-          />
-        </thead>
-        <tbody>
-          {spaced.map(({ item, gap }) => {
-            const row = rows[item.index];
-            if (!row) return null;
-            return (
-              <Fragment key={row.id}>
-                {gap > 0 && <Gap height={gap} />}
-                <Row
-                  row={row}
-                  number={item.index}
-                  isActive={item.index === active}
-                  isDeleted={deleted.has(row.id)}
-                  onFocus={setActive}
-                />
-              </Fragment>
-            );
-          })}
-          {virtual.getTotalSize() - at > 0 && <Gap height={virtual.getTotalSize() - at} />}
-        </tbody>
-      </table>
-    </section>
-  );
-}
-
-function onPhone(listener: () => void): () => void {
-  PHONE.addEventListener("change", listener);
-  return () => PHONE.removeEventListener("change", listener);
-}
-
-/** The rows out of sight. One cell: a cell for each column would keep room for columns that are hidden. */
-function Gap({ height }: { height: number }) {
-  return (
-    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in it takes the focus
-    <tr aria-hidden="true" className="gap">
-      <td style={{ height }} />
-    </tr>
-  );
-}
-
-interface RowProps {
-  row: DocumentSummary;
-  number: number;
-  isActive: boolean;
-  isDeleted: boolean;
-  onFocus: (number: number) => void;
-}
-
-const Row = memo(function Row({ row, number, isActive, isDeleted, onFocus }: RowProps) {
-  const folder = plain(row.key.split("/").slice(0, -1).join("/"));
-  const shownStatus = isDeleted ? (
-    <Badge kind="warn">Will be deleted</Badge>
-  ) : (
-    <StatusBadge status={row.status} />
-  );
-  return (
-    <tr aria-rowindex={number + 2} className={isDeleted ? "deleted" : undefined}>
-      <td>
-        <a
-          href={address("documents", {}, row.id)}
-          data-row={number}
-          tabIndex={isActive ? 0 : -1}
-          onFocus={() => onFocus(number)}
-          title={plain(row.key)}
-        >
-          <bdi>{documentName(row.uri)}</bdi>
-        </a>
-        <span className="small below">
-          <bdi className="inline-folder">{folder || "No folder"}</bdi>
-          <span className="inline-status">{shownStatus}</span>
-          {!isDeleted && isLacking(row.status) && row.reason && (
-            <bdi className="reason" title={plain(row.reason)}>
-              {plain(row.reason)}
-            </bdi>
-          )}
-        </span>
-      </td>
-      <td className="folder" title={folder}>
-        <bdi>{folder}</bdi>
-      </td>
-      <td className="status">{shownStatus}</td>
-      <td className="corpus">
-        <bdi>{row.corpus ?? ""}</bdi>
-      </td>
-      <td className="size number">{bytes(row.size)}</td>
-      <td className="updated">{time(row.updated_at)}</td>
-    </tr>
-  );
-});

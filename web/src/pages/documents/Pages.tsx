@@ -3,10 +3,13 @@
 import type { Ref } from "react";
 import type { DocumentView } from "../../api/types";
 import { type Loaded, useLoaded } from "../../context";
+import { useMessages } from "../../messages";
+import { plain } from "../../parts/names";
 import { Pager } from "../../parts/Pager";
-import { Button, Card, Scrolling } from "../../parts/shapes";
+import { Button, Card, Scrolling, Skeleton } from "../../parts/shapes";
 import { length } from "../../parts/spans";
-import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
+import { Empty, ErrorBox, Notice } from "../../parts/states";
+import { ReadText } from "./ReadText";
 
 interface Props {
   uri: string;
@@ -20,6 +23,7 @@ interface Props {
 }
 
 export function Pages({ uri, first, page, onPage, isCompared, ref }: Props) {
+  const text = useMessages("documents");
   const other = useLoaded(`page ${uri} ${page}`, (client, signal) =>
     page === null ? Promise.resolve(null) : client.post("/api/view", { uri, page }, signal),
   );
@@ -27,16 +31,16 @@ export function Pages({ uri, first, page, onPage, isCompared, ref }: Props) {
   const shown = view.shown ?? first.shown; // the page before stays until the next one is here
   return (
     <Card
-      title="Original and text"
+      title={text.original}
       className="pages-of-original"
       ref={ref}
       aside={shown && <Pager view={shown} onPage={onPage} isLoading={view.isLoading} />}
     >
       {view.error && <ErrorBox error={view.error} onRetry={view.reload} />}
-      {!shown && !view.error && <Loading what="the document" />}
+      {!shown && !view.error && <Skeleton lines={8} />}
       {shown?.title && (
         <p>
-          <strong dir="auto">{shown.title}</strong>
+          <strong dir="auto">{plain(shown.title)}</strong>
         </p>
       )}
       {shown && !isCompared && <WithoutText view={shown} onPage={onPage} />}
@@ -48,43 +52,42 @@ export function Pages({ uri, first, page, onPage, isCompared, ref }: Props) {
 const NAMED = 12;
 
 function WithoutText({ view, onPage }: { view: DocumentView; onPage: (page: number) => void }) {
+  const text = useMessages("documents");
   const missing = view.pages_without_text;
   if (missing.length === 0) return null;
   return (
     <Notice kind="warning">
-      No text was found on{" "}
+      {text.noTextOn}{" "}
       {missing.slice(0, NAMED).map((page, number) => (
         <span key={page}>
           {number > 0 && ", "}
           <Button kind="link" onClick={() => onPage(page)}>
-            page {page}
+            {text.pageNumber(page)}
           </Button>
         </span>
       ))}
-      {missing.length > NAMED && ` and ${missing.length - NAMED} more`}. Searches cannot find what is only a
-      picture.
+      {missing.length > NAMED && ` ${text.andMore(missing.length - NAMED)}`}. {text.onlyPicture}
     </Notice>
   );
 }
 
 function Page({ view }: { view: DocumentView }) {
+  const text = useMessages("documents");
   const end = view.text_start + length(view.text);
-  const text = (
-    <Scrolling className="page-text" dir="auto" label="Text that was read">
+  const read = (
+    <Scrolling className="page-text" dir="auto" label={text.readText}>
       {view.text_start > 0 && "… "}
-      {view.text || <Empty title="No text was found here" />}
+      {view.text ? <ReadText text={view.text} /> : <Empty title={text.noText} />}
     </Scrolling>
   );
   if (!view.image)
     return (
       <>
         <p className="small">
-          {`This is the text that was read from the ${view.format.toUpperCase()} file`}
-          {view.text_start > 0 &&
-            `, from character ${view.text_start.toLocaleString()} to ${end.toLocaleString()}`}
-          .
+          {text.readFrom(view.format.toUpperCase())}
+          {view.text_start > 0 && ` ${text.readPart(view.text_start, end)}`}
         </p>
-        {text}
+        {read}
       </>
     );
   return (
@@ -94,9 +97,9 @@ function Page({ view }: { view: DocumentView }) {
         src={`data:${view.image_type};base64,${view.image}`}
         width={view.width ?? undefined}
         height={view.height ?? undefined}
-        alt={`Page ${view.page}; its text is next to it`}
+        alt={text.pageImage(view.page)}
       />
-      {text}
+      {read}
     </div>
   );
 }

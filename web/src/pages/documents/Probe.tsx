@@ -3,17 +3,20 @@
 import type { DocumentDetail, DocumentView } from "../../api/types";
 import { type Loaded, useLoaded } from "../../context";
 import { milliseconds } from "../../format";
-import { documentName } from "../../parts/names";
+import { useMessages } from "../../messages";
+import { Icon } from "../../parts/Icon";
+import { documentName, plain } from "../../parts/names";
 import { Button } from "../../parts/shapes";
 import { address } from "../../route";
 import { probe } from "./timeline";
 
 export function Probe({ document, view }: { document: DocumentDetail; view: Loaded<DocumentView | null> }) {
+  const text = useMessages("documents");
   if (view.isLoading)
     return (
-      <li className="accent">
-        <span className="spinner" aria-hidden="true" /> Reading the first words for a search …
-      </li>
+      <p>
+        <span className="spinner" aria-hidden="true" /> {text.probeReading}
+      </p>
     );
   const name = documentName(document.uri).replace(/\.[^.]+$/, "");
   const query = probe(view.data?.title, view.data?.text ?? "") || name.replace(/[-_]+/g, " ");
@@ -21,6 +24,7 @@ export function Probe({ document, view }: { document: DocumentDetail; view: Load
 }
 
 function Search({ document, query }: { document: DocumentDetail; query: string }) {
+  const text = useMessages("documents");
   const found = useLoaded(`probe ${document.uri} ${document.etag} ${query}`, async (client, signal) => {
     const started = performance.now();
     const body = { query, document: document.uri, infer_filter: false };
@@ -29,36 +33,35 @@ function Search({ document, query }: { document: DocumentDetail; query: string }
   });
   const again = (
     <a href={address("search", { q: query, doc: document.key })} title={query}>
-      See this search
+      {text.probeSee}
     </a>
   );
   if (found.error)
     return (
-      <li className="warn">
-        <strong>The search that should find it did not work</strong>
+      <div>
+        <strong>{text.probeFailed}</strong>
         <p>{found.error.message}</p>
-        <Button onClick={found.reload}>Try again</Button>
-      </li>
+        <Button onClick={found.reload}>{text.tryAgain}</Button>
+      </div>
     );
   if (!found.data)
     return (
-      <li className="accent">
-        <span className="spinner" aria-hidden="true" /> Searching for its first words …
-      </li>
+      <p>
+        <span className="spinner" aria-hidden="true" /> {text.probeSearching}
+      </p>
     );
   const { answer, duration } = found.data;
   return (
-    <li className={answer.found ? "good" : "warn"}>
-      <strong>
-        {answer.found
-          ? `A search found this document at rank ${answer.rank}`
-          : "A search with its own words did not find it"}
-      </strong>{" "}
-      <span className="small">{milliseconds(duration)}</span>
-      {!answer.found && <p>{answer.text}</p>}
-      <p className="small" dir="auto">
-        “{query}” · {again}
-      </p>
-    </li>
+    <div className={`probe ${answer.found ? "good" : "warn"}`}>
+      <Icon name={answer.found ? "check" : "warning"} size={16} className="probe-icon" />
+      <div>
+        <strong>{answer.found ? text.probeFound(answer.rank ?? 0) : text.probeMissed}</strong>{" "}
+        <span className="small">{milliseconds(duration)}</span>
+        {!answer.found && <p dir="auto">{plain(answer.text)}</p>}
+        <p className="small" dir="auto">
+          “{plain(query)}” · {again}
+        </p>
+      </div>
+    </div>
   );
 }

@@ -1,8 +1,11 @@
 /** Files that people choose or drop, folders included, and whether the service can read them. */
 
 import { MEDIA_TYPES } from "../../api/facts";
+import { messages } from "../../messages";
+import type { IconName } from "../../parts/Icon";
 
 export const SUFFIXES = Object.keys(MEDIA_TYPES);
+export const TYPES = SUFFIXES.map((each) => each.slice(1)).join(", ");
 const SIDECAR = ".metadata.json";
 
 export interface Chosen {
@@ -16,13 +19,33 @@ export function mediaType(path: string): string | undefined {
   return types[/\.[^./]+$/.exec(path)?.[0].toLowerCase() ?? ""];
 }
 
+/** An icon for each kind of file. */
+const ICONS_OF: Record<string, IconName> = {
+  pdf: "page",
+  md: "text",
+  txt: "text",
+  html: "code",
+  json: "code",
+  xml: "code",
+  csv: "table",
+  xls: "table",
+  xlsx: "table",
+  ppt: "slides",
+  pptx: "slides",
+  jpg: "picture",
+  jpeg: "picture",
+  png: "picture",
+};
+
+export function iconOf(key: string): IconName {
+  return ICONS_OF[/\.([^./]+)$/.exec(key)?.[1]?.toLowerCase() ?? ""] ?? "file";
+}
+
 /** Why a file cannot be uploaded; null if it can. */
 export function refusal(path: string, size: number): string | null {
-  if (path.endsWith(SIDECAR))
-    return "This file has the attributes of a document. Give them in the form instead.";
-  if (mediaType(path) === undefined)
-    return `This type is not supported. Supported types: ${SUFFIXES.map((each) => each.slice(1)).join(", ")}.`;
-  return size === 0 ? "The file is empty." : null;
+  if (path.endsWith(SIDECAR)) return messages("documents").isSidecar;
+  if (mediaType(path) === undefined) return messages("documents").unsupported(TYPES);
+  return size === 0 ? messages("documents").isEmpty : null;
 }
 
 /** The key in the bucket. */

@@ -1,5 +1,6 @@
 /** Where people may upload to, and who sees it there: the prefixes and labels of the access file. */
 import type { Me } from "../../api/types";
+import { messages } from "../../messages";
 import { type Attributes, parsePairs } from "../../parts/attributes";
 
 export type WritablePrefix = Me["writable"][number];
@@ -39,11 +40,11 @@ export function attributesOf(form: Form, me: Pick<Me, "writable" | "label_attrib
   const found = parsePairs(form.others);
   if (typeof found === "string") return found;
   const name = me.label_attribute ?? null;
-  if (name !== null && name in found) return `Choose “${name}” above.`;
+  if (name !== null && name in found) return messages("documents").chooseAbove(name);
   const prefix = chosenPrefix(form, me.writable);
   const label = prefix?.labels.includes(form.label) ? form.label : "";
   if (prefix && prefix.labels.length > 0 && prefix.default === null && !label)
-    return "Choose who sees the documents.";
+    return messages("documents").chooseWhoSees;
   return {
     ...(form.corpus.trim() ? { corpus: form.corpus.trim() } : {}),
     ...(form.version.trim() ? { version: form.version.trim() } : {}),

@@ -1,8 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/client";
-import { filtersOf, Listing, paramsOf, SPARSE_PAGES } from "./listing";
+import type { DocumentSummary } from "../../api/types";
+import {
+  type Filters,
+  filtersOf,
+  folderOf,
+  Listing,
+  NO_FILTERS,
+  paramsOf,
+  SPARSE_PAGES,
+  sorted,
+  subfolders,
+} from "./listing";
 
-const ALL = { text: "", isPrefix: false, status: null, corpus: "" };
+const ALL = NO_FILTERS;
 
 /** Answers with pages of three documents. */
 class Pages {
@@ -101,8 +112,52 @@ describe("the listing", () => {
   });
 
   it("has its filters in the address", () => {
-    const filters = { text: "a&b=", isPrefix: true, status: "FAILED" as const, corpus: "übrige" };
+    const filters = {
+      text: "a&b=",
+      isPrefix: true,
+      status: "FAILED" as const,
+      corpus: "übrige",
+      sort: "-size" as const,
+    };
     expect(filtersOf(new URLSearchParams(paramsOf(filters).toString()))).toEqual(filters);
     expect(paramsOf(ALL).toString()).toBe("");
+  });
+
+  it("sorts by size and time, and keeps the order of the paths otherwise", () => {
+    const rows = [
+      { id: "a", size: 5, updated_at: "2026-01-02T00:00:00Z" },
+      { id: "b", size: null, updated_at: null },
+      { id: "c", size: 9, updated_at: "2026-01-03T00:00:00Z" },
+    ] as DocumentSummary[];
+    const ids = (sort: Filters["sort"]) =>
+      sorted(rows, sort)
+        .map((row) => row.id)
+        .join("");
+
+    expect([ids("name"), ids("size"), ids("-size"), ids("updated"), ids("-updated")]).toEqual([
+      "abc",
+      "bac",
+      "cab",
+      "bac",
+      "cab",
+    ]);
+  });
+
+  it("has the folders that are directly in a folder", () => {
+    const rows = ["x.md", "a/x.md", "a/b/x.md", "a/b/y.md", "a/c/d/x.md", "ab/x.md"].map((key) => ({ key }));
+
+    expect(subfolders(rows as DocumentSummary[], "")).toEqual([
+      ["a", 4],
+      ["ab", 1],
+    ]);
+    expect(subfolders(rows as DocumentSummary[], "a/")).toEqual([
+      ["b", 2],
+      ["c", 1],
+    ]);
+    expect(
+      [{ text: "a/", isPrefix: true }, { text: "a/" }, { text: "a", isPrefix: true }, {}].map((each) =>
+        folderOf({ ...ALL, ...each }),
+      ),
+    ).toEqual(["a/", null, null, ""]);
   });
 });

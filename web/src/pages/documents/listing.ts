@@ -6,12 +6,26 @@ import { useApp } from "../../context";
 import { type Listed as ListedStatus, listedStatus } from "../../status";
 import { Store, useStore } from "../../store";
 
+/** The API lists documents by their path; the others sort what was loaded. */
+export const SORTS = ["name", "-updated", "updated", "-size", "size"] as const;
+export type Sort = (typeof SORTS)[number];
+
+/** So many documents are loaded to be sorted. */
+export const SORTED_DOCUMENTS = 2000;
+
 export interface Filters {
   /** Part of the key, or its beginning. */
   text: string;
   isPrefix: boolean;
   status: ListedStatus | null;
   corpus: string;
+  sort: Sort;
+}
+
+export const NO_FILTERS: Filters = { text: "", isPrefix: false, status: null, corpus: "", sort: "name" };
+
+export function sortOf(name: string | null): Sort {
+  return SORTS.find((sort) => sort === name) ?? "name";
 }
 
 export function filtersOf(params: URLSearchParams): Filters {
@@ -20,7 +34,44 @@ export function filtersOf(params: URLSearchParams): Filters {
     isPrefix: params.get("match") === "start",
     status: listedStatus(params.get("status")),
     corpus: params.get("corpus") ?? "",
+    sort: sortOf(params.get("sort")),
   };
+}
+
+/** Whether some documents may be left out. */
+export function isNarrowed({ text, status, corpus }: Filters): boolean {
+  return text !== "" || status !== null || corpus !== "";
+}
+
+/** The folder that the filters show, with its last slash; null if they look for a text. */
+export function folderOf({ text, isPrefix }: Filters): string | null {
+  if (text === "") return "";
+  return isPrefix && text.endsWith("/") ? text : null;
+}
+
+/** The folders directly in a folder, with the number of documents below each. */
+export function subfolders(
+  rows: readonly DocumentSummary[],
+  folder: string,
+): [name: string, count: number][] {
+  const found = new Map<string, number>();
+  for (const { key } of rows) {
+    if (!key.startsWith(folder)) continue;
+    const end = key.indexOf("/", folder.length);
+    if (end < 0) continue;
+    const name = key.slice(folder.length, end);
+    found.set(name, (found.get(name) ?? 0) + 1);
+  }
+  return [...found];
+}
+
+export function sorted(rows: readonly DocumentSummary[], sort: Sort): readonly DocumentSummary[] {
+  if (sort === "name") return rows;
+  const sign = sort.startsWith("-") ? -1 : 1;
+  const value = sort.endsWith("size")
+    ? (row: DocumentSummary) => row.size ?? -1
+    : (row: DocumentSummary) => Date.parse(row.updated_at ?? "") || 0;
+  return [...rows].sort((a, b) => sign * (value(a) - value(b)));
 }
 
 export function paramsOf(filters: Filters): URLSearchParams {
@@ -29,6 +80,7 @@ export function paramsOf(filters: Filters): URLSearchParams {
   if (filters.isPrefix) params.set("match", "start");
   if (filters.status) params.set("status", filters.status);
   if (filters.corpus) params.set("corpus", filters.corpus);
+  if (filters.sort !== "name") params.set("sort", filters.sort);
   return params;
 }
 
@@ -39,11 +91,20 @@ interface Listed {
   /** Whether it stopped because few of very many documents match. */
   isPaused: boolean;
   error: ApiError | null;
+  /** What went wrong with documents of the list. */
+  problem: string | null;
 }
 
 const PAGE = 100;
 const DELETION_TURNS = 12;
-const NOTHING: Listed = { rows: [], isLoading: true, isComplete: false, isPaused: false, error: null };
+const NOTHING: Listed = {
+  rows: [],
+  isLoading: true,
+  isComplete: false,
+  isPaused: false,
+  error: null,
+  problem: null,
+};
 
 /** A page that is not full although more follow is what 20,000 documents have: after so many, people decide. */
 export const SPARSE_PAGES = 5;
@@ -52,13 +113,17 @@ export const DOCUMENTS_OF_A_SPARSE_PAGE = 20_000;
 export class Listing extends Store<Listed> {
   /** Where the list is scrolled to. */
   offset = 0;
+  /** The row that has the focus, or had it. */
+  active = 0;
+  /** Whether people left it for one of its documents. */
+  isLeft = false;
   private token: string | null = null;
   private wanted = 0;
   private running: AbortController | null = null;
 
   constructor(
     private readonly client: Pick<Client, "get">,
-    readonly filters: Filters,
+    public filters: Filters,
   ) {
     super(NOTHING);
   }
@@ -124,6 +189,10 @@ export class Listing extends Store<Listed> {
       this.change({ rows: this.snapshot().rows.map((row, number) => (number === at ? document : row)) });
   }
 
+  note(problem: string | null): void {
+    this.change({ problem });
+  }
+
   remove(id: string): void {
     this.change({ rows: this.snapshot().rows.filter((row) => row.id !== id) });
   }
@@ -155,15 +224,20 @@ export async function followDeletion(client: Client, id: string, key: string): P
   }
 }
 
+/** What the API is asked for. */
+function requestOf({ sort: _, ...asked }: Filters): string {
+  return JSON.stringify(asked);
+}
+
 export function useListing(filters: Filters, turn: number): [Listing, Listed] {
   const { client } = useApp();
-  const key = JSON.stringify(filters);
+  const key = requestOf(filters);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for the filters; a turn reads them again
   const listing = useMemo(() => {
-    if (turn > 0 || last === null || JSON.stringify(last.filters) !== key)
-      last = new Listing(client, filters);
+    if (turn > 0 || last === null || requestOf(last.filters) !== key) last = new Listing(client, filters);
     return last;
   }, [client, key, turn]);
+  listing.filters = filters; // another order is the same listing
   useEffect(() => {
     void listing.load(PAGE);
     return () => listing.stop();

@@ -1,5 +1,6 @@
 /** What happened to a document, with how long each step took. */
 import type { DocumentDetail } from "../../api/types";
+import { messages } from "../../messages";
 import { slice } from "../../parts/spans";
 import { isFinal, meaning, type Status } from "../../status";
 
@@ -20,7 +21,7 @@ export function steps(document: DocumentDetail): Step[] {
     text: meaning(line.status).label,
     reason: line.reason ?? null,
   }));
-  if (written) lines.push({ at: written, status: null, text: "Written to the bucket", reason: null });
+  if (written) lines.push({ at: written, status: null, text: messages("documents").written, reason: null });
   lines.sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
   return lines.map((line, number) => {
     const next = lines[number + 1];

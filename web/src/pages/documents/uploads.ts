@@ -1,6 +1,8 @@
 /** The uploads of this tab. They live outside the page, so they go on while people look at other pages. */
 import { ApiError } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
+import type { Kept } from "../../kept";
+import { messages } from "../../messages";
 import type { Attributes } from "../../parts/attributes";
 import { isFinal } from "../../status";
 import { Store, useStore } from "../../store";
@@ -41,7 +43,13 @@ export interface Upload {
   readonly status: DocumentSummary["status"] | null;
   /** Whether a failed upload can succeed if it is sent again as it is. */
   readonly canSucceed: boolean;
+  /** The page was loaded again since, so that the file is no longer there to be sent. */
+  readonly isLost: boolean;
 }
+
+/** The list, for as long as the tab is open. */
+const KEPT = "uploads.list";
+const MAX_KEPT = 500;
 
 interface Work {
   file: File;
@@ -61,6 +69,8 @@ export class UploadQueue extends Store<readonly Upload[]> {
   private readonly uploads = new Map<number, Upload>();
   private readonly work = new Map<number, Work>();
   private next = 1;
+  private kept: Pick<Kept, "read" | "write"> | null = null;
+  private written = "";
   private timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(
@@ -70,19 +80,39 @@ export class UploadQueue extends Store<readonly Upload[]> {
     super([]);
   }
 
+  /** Show what was uploaded in this tab before the page was loaded again, and follow what is being indexed. */
+  open(api: UploadApi, kept: Pick<Kept, "read" | "write">): void {
+    if (this.kept !== null) return;
+    this.kept = kept;
+    for (const each of kept.read<Upload[]>(KEPT, [])) {
+      const number = this.next++;
+      const isLost = each.state === "waiting" || each.state === "sending" || each.state === "exists";
+      const upload: Upload = isLost
+        ? { ...each, number, state: "failed", sent: 0, reason: messages("documents").interrupted, isLost }
+        : { ...each, number, isLost: true };
+      this.uploads.set(number, upload);
+      if (upload.state === "processing") void this.follow(api, number, upload.key);
+    }
+    this.changed();
+  }
+
   /** Queue files; those that cannot be uploaded are listed with the reason. */
-  add(api: UploadApi, chosen: readonly Chosen[], folder: string, attributes: Attributes): void {
+  add(
+    api: UploadApi,
+    chosen: readonly Chosen[],
+    folder: string,
+    attributes: Attributes,
+    choice: Choice | null = null,
+  ): void {
     const active = new Set(
       [...this.uploads.values()].filter((each) => isActive(each)).map((each) => each.key),
     );
     for (const { path, file } of chosen) {
       const key = keyOf(folder, path);
-      const reason = active.has(key)
-        ? "A file for the same place is being uploaded."
-        : refusal(path, file.size);
+      const reason = active.has(key) ? messages("documents").samePlace : refusal(path, file.size);
       active.add(key);
       const number = this.next++;
-      this.work.set(number, { file, attributes, abort: new AbortController(), key, choice: null });
+      this.work.set(number, { file, attributes, abort: new AbortController(), key, choice });
       this.uploads.set(number, {
         number,
         key,
@@ -93,6 +123,7 @@ export class UploadQueue extends Store<readonly Upload[]> {
         document: null,
         status: null,
         canSucceed: true,
+        isLost: false,
       });
     }
     this.changed();
@@ -217,7 +248,7 @@ export class UploadQueue extends Store<readonly Upload[]> {
       if (!this.uploads.has(number)) return;
       const document = await api.status(key).catch((error: Error) => error);
       if (document instanceof Error) {
-        this.change(number, { reason: `Its status cannot be read: ${document.message}` });
+        this.change(number, { reason: messages("documents").statusUnknown(document.message) });
         continue;
       }
       if (document === null) continue; // the event of the upload is still on its way
@@ -233,6 +264,13 @@ export class UploadQueue extends Store<readonly Upload[]> {
       });
       return;
     }
+  }
+
+  private keep(shown: readonly Upload[]): void {
+    const text = JSON.stringify(shown.slice(-MAX_KEPT).map((each) => ({ ...each, sent: 0 })));
+    if (text === this.written) return;
+    this.written = text;
+    this.kept?.write(KEPT, JSON.parse(text));
   }
 
   private count(state: UploadState): number {
@@ -252,9 +290,22 @@ export class UploadQueue extends Store<readonly Upload[]> {
       this.timer = null;
       const shown = [...this.uploads.values()];
       guard(shown);
+      this.keep(shown);
       this.set(shown);
     }, NOTIFY_MILLISECONDS);
   }
+}
+
+/** What the list is divided into: what needs people first. */
+export type Group = "decide" | "retry" | "hopeless" | "active" | "cancelled" | "done";
+export const GROUPS: readonly Group[] = ["decide", "retry", "hopeless", "active", "cancelled", "done"];
+
+export function groupOf({ state, canSucceed, isLost }: Upload): Group {
+  if (state === "exists") return "decide";
+  if (state === "failed") return canSucceed && !isLost ? "retry" : "hopeless";
+  if (state === "refused") return "hopeless";
+  if (state === "cancelled" || state === "done") return state;
+  return "active";
 }
 
 /** The browser warns people who leave while files are on their way. */
@@ -292,7 +343,7 @@ export function overall(uploads: readonly Upload[]): Overall {
     active: of("waiting", "sending", "processing").length,
     done: of("done").length,
     failed: of("failed").length,
-    canSucceed: of("failed").filter((each) => each.canSucceed).length,
+    canSucceed: of("failed").filter((each) => groupOf(each) === "retry").length,
     refused: of("refused").length,
     exists: of("exists").length,
     sent: size === 0 ? 0 : counted.reduce((sum, each) => sum + each.sent, 0) / size,

@@ -1,7 +1,6 @@
 /** Single keys. They act only while no text field has the focus, and people can turn them off (WCAG 2.1.4). */
 
 import { useEffect, useRef, useState } from "react";
-import { useMessages } from "../../messages";
 import { Dialog } from "../../parts/Dialog";
 import { Checkbox } from "../../parts/fields";
 import { Button } from "../../parts/shapes";
@@ -59,15 +58,13 @@ interface HelpProps {
 }
 
 export function KeysHelp({ keys, areOn, setOn, isOpen, setOpen }: HelpProps) {
-  const text = useMessages("quality");
-  const parts = useMessages("parts");
   return (
     <>
       <Button kind="quiet" onClick={() => setOpen(true)}>
-        {areOn ? text.keys : text.keysOff} <kbd>?</kbd>
+        Keys{areOn ? "" : " (off)"} <kbd>?</kbd>
       </Button>
       {isOpen && (
-        <Dialog title={text.keys} className="keys" onClose={() => setOpen(false)}>
+        <Dialog title="Keys" className="keys" onClose={() => setOpen(false)}>
           {(close) => (
             <>
               <dl>
@@ -83,12 +80,12 @@ export function KeysHelp({ keys, areOn, setOn, isOpen, setOpen }: HelpProps) {
                 ))}
               </dl>
               <Checkbox checked={areOn} onChange={setOn}>
-                {text.keysAct}
+                Single keys act
               </Checkbox>
-              <p className="small">{text.keysHint}</p>
+              <p className="small">They never act while you type in a field.</p>
               <div>
                 <Button kind="primary" onClick={close}>
-                  {parts.close}
+                  Close
                 </Button>
               </div>
             </>

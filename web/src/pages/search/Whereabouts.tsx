@@ -1,21 +1,21 @@
 /** "Why is my document not here?": the first reason that applies, and what to do next. */
 
-import { useEffect, useRef } from "react";
+import { useEffect, useState } from "react";
 import type { ExplainResponse } from "../../api/types";
 import { useApp, useLoaded } from "../../context";
 import { isKnown } from "../../format";
-import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
-import { FindDocument } from "../../parts/FindDocument";
+import { TextField } from "../../parts/fields";
 import { documentName, plain } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
-import { Badge, Button, IconButton } from "../../parts/shapes";
+import { Badge, Button, Form } from "../../parts/shapes";
 import { ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
 import { ExplanationDetails } from "./ExplanationDetails";
-import { steps, told } from "./explanation";
+import { steps } from "./explanation";
 import type { SearchPlace } from "./place";
+import { useSuggestions } from "./suggestions";
 
 interface Props {
   place: SearchPlace;
@@ -24,30 +24,19 @@ interface Props {
   onMissing: (document: string) => void;
   onSearch: (place: SearchPlace) => void;
   onOpen: (passage: Shown) => void;
-  onClose: () => void;
 }
 
-export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch, onOpen, onClose }: Props) {
-  const text = useMessages("search");
+export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch, onOpen }: Props) {
   const { settings, other, missing } = searched;
-  const box = useRef<HTMLElement>(null);
   const common = { document: missing, resultsShown, onMissing, onOpen };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only people who open it want to write
-  useEffect(() => {
-    if (!missing) box.current?.querySelector("input")?.focus();
-  }, []);
   return (
-    <section className="card stack whereabouts" aria-label={text.missingTitle} ref={box}>
-      <div className="row spread">
-        <h2>{text.missingTitle}</h2>
-        <IconButton icon="close" label={text.closeMissing} onClick={onClose} />
-      </div>
-      {!missing && <p className="small">{text.missingHint}</p>}
-      <FindDocument label={text.missing} onChoose={(document) => onMissing(document.key)} />
+    <details className="card whereabouts" open={missing !== ""}>
+      <summary>Why is my document not here?</summary>
+      <MissingForm missing={missing} onMissing={onMissing} />
       {missing && (
         <Explained
           {...common}
-          title={other ? text.withSettings("A") : null}
+          title={other ? "With settings A" : null}
           settings={settings}
           onSearch={(next) => onSearch({ ...searched, settings: next })}
         />
@@ -55,12 +44,38 @@ export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch
       {missing && other && (
         <Explained
           {...common}
-          title={text.withSettings("B")}
+          title="With settings B"
           settings={other}
           onSearch={(next) => onSearch({ ...searched, other: next })}
         />
       )}
-    </section>
+    </details>
+  );
+}
+
+function MissingForm({ missing, onMissing }: { missing: string; onMissing: (document: string) => void }) {
+  const [text, setText] = useState(missing);
+  useEffect(() => setText(missing), [missing]);
+  const keys = useSuggestions(text);
+  return (
+    <Form
+      className="row"
+      onSubmit={() => {
+        if (text.trim()) onMissing(text.trim());
+      }}
+    >
+      <TextField
+        label="File name, words of it, or address (s3://)"
+        className="grow"
+        autoComplete="off"
+        known={keys}
+        value={text}
+        onChange={setText}
+      />
+      <Button type="submit" disabled={!text.trim()}>
+        Explain
+      </Button>
+    </Form>
   );
 }
 
@@ -76,33 +91,30 @@ interface ExplainedProps {
 
 function Explained(props: ExplainedProps) {
   const { title, settings, document: name, resultsShown, onMissing, onSearch, onOpen } = props;
-  const text = useMessages("search");
   const announce = useAnnounce();
   const request = { ...toRetrieve(settings), document: name };
   const explained = useLoaded(JSON.stringify(request), (client, signal) =>
     client.post("/api/explain", request, signal),
   );
   const { data } = explained;
-  const reason = data && told(data, resultsShown);
+  const [label, kind] = data ? (REASONS[data.reason] ?? [data.reason, "warn"]) : [];
   useEffect(() => {
-    if (reason) announce(reason);
-  }, [reason, announce]);
+    if (data) announce(data.text);
+  }, [data, announce]);
   return (
-    <section className="stack" aria-label={title ?? text.reason}>
-      {title && <h3>{title}</h3>}
+    <section className="stack" aria-label={title ?? "The reason"}>
+      {title && <h2>{title}</h2>}
       {explained.error && <ErrorBox error={explained.error} onRetry={explained.reload} />}
-      {!data && !explained.error && <Loading what={text.theReason} />}
+      {!data && !explained.error && <Loading what="the reason" />}
       {data && (
         <>
           <div className={`box ${data.found ? "info" : "warning"}`}>
             <p className="row">
-              <Badge kind={BADGES[data.reason] ?? "warn"}>{text.reasons[data.reason] ?? data.reason}</Badge>
-              <strong>
-                <bdi>{documentName(data.document)}</bdi>
-              </strong>
+              <Badge kind={kind}>{label}</Badge>
+              <strong dir="auto">{documentName(data.document)}</strong>
             </p>
             <p className="reason" dir="auto">
-              {reason}
+              {plain(data.text)}
             </p>
             <NextSteps
               explanation={data}
@@ -113,19 +125,26 @@ function Explained(props: ExplainedProps) {
               onMissing={onMissing}
             />
           </div>
-          <ExplanationDetails explanation={data} question={settings.question} onOpen={onOpen} />
+          <ExplanationDetails explanation={data} onOpen={onOpen} />
         </>
       )}
     </section>
   );
 }
 
-/** The kinds of badges; a filter or a rank is a warning. */
-const BADGES: Partial<Record<ExplainResponse["reason"], string>> = {
-  found: "good",
-  "not in the bucket": "bad",
-  failed: "bad",
-  deleted: "bad",
+/** What each reason is called, with the kind of its badge. */
+const REASONS: Record<ExplainResponse["reason"], readonly [label: string, kind: string]> = {
+  found: ["It is here", "good"],
+  "not in the bucket": ["No such document", "bad"],
+  "not visible": ["No document that you see", "warn"],
+  "several documents": ["Which one?", "warn"],
+  "not processed yet": ["Still indexing", "warn"],
+  failed: ["Indexing failed", "bad"],
+  deleted: ["Deleted", "bad"],
+  "filtered out": ["Filtered out", "warn"],
+  "below relevance": ["Below the minimum", "warn"],
+  "ranked below": ["Ranked below", "warn"],
+  "not among candidates": ["Not among the candidates", "warn"],
 };
 
 interface NextProps {
@@ -139,7 +158,6 @@ interface NextProps {
 
 function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onMissing }: NextProps) {
   const { me } = useApp();
-  const text = useMessages("search");
   const { reason, rank, details } = explanation;
   return (
     <p className="row">
@@ -154,7 +172,7 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
       ))}
       {reason === "found" && rank !== null && rank <= resultsShown && (
         <Button onClick={() => document.getElementById(`result-${rank}`)?.focus()}>
-          {text.goToResult(rank)}
+          Go to result {rank}
         </Button>
       )}
       {(details.matches ?? []).map((key) => (
@@ -162,9 +180,9 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
           <bdi>{plain(key)}</bdi>
         </Button>
       ))}
-      {reason === "not processed yet" && <Button onClick={onRetry}>{text.lookAgain}</Button>}
+      {reason === "not processed yet" && <Button onClick={onRetry}>Look again</Button>}
       {reason === "not in the bucket" && me.rights.includes("write") && (
-        <a href={address("documents")}>{text.uploadOne}</a>
+        <a href={address("documents")}>Upload a document</a>
       )}
       {isKnown(details.status) && <DocumentLink uri={explanation.document} />}
     </p>
@@ -173,10 +191,9 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
 
 /** A way to the page of a document, which is addressed by its id. */
 function DocumentLink({ uri }: { uri: string }) {
-  const text = useMessages("search");
   const list = useLoaded(`document ${uri}`, (client, signal) =>
     client.get("/api/documents", { uri }, signal),
   );
   const id = list.data?.documents[0]?.id;
-  return id ? <a href={address("documents", {}, id)}>{text.openDocument}</a> : null;
+  return id ? <a href={address("documents", {}, id)}>Open the document</a> : null;
 }

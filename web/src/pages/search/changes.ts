@@ -1,6 +1,5 @@
 /** What moves between two rankings of one question. */
 import type { RetrievedResult } from "../../api/types";
-import { messages } from "../../messages";
 
 export type Kind = "up" | "down" | "same" | "entered" | "left";
 
@@ -43,29 +42,35 @@ function kindOf(from: number | null, to: number): Kind {
 
 /** What happened to one result: up 2, from 3 to 1. */
 export function described({ kind, from, to }: Change): string {
-  const text = messages("search");
   switch (kind) {
     case "up":
-      return text.movedUp((from ?? 0) - (to ?? 0));
+      return `up ${(from ?? 0) - (to ?? 0)}`;
     case "down":
-      return text.movedDown((to ?? 0) - (from ?? 0));
+      return `down ${(to ?? 0) - (from ?? 0)}`;
     case "same":
-      return text.samePlace;
+      return "same place";
     default:
-      return text[kind];
+      return kind;
   }
 }
 
-const KINDS: readonly Kind[] = ["up", "down", "entered", "left", "same"];
+const SUMMARY: [Kind, string][] = [
+  ["up", "moved up"],
+  ["down", "moved down"],
+  ["entered", "entered"],
+  ["left", "left"],
+  ["same", "stayed"],
+];
 
 /** One sentence: 3 moved up, 1 entered, 1 left. */
 export function summary(all: readonly Change[]): string {
-  const text = messages("search");
-  if (all.length === 0) return text.neither;
-  if (all.every((change) => change.kind === "same")) return text.sameRankings;
-  const counts = KINDS.map((kind) => [kind, all.filter((each) => each.kind === kind).length] as const);
+  if (all.length === 0) return "Neither search found anything.";
+  if (all.every((change) => change.kind === "same")) return "Both rankings are the same.";
+  const counts = SUMMARY.map(
+    ([kind, text]) => [all.filter((each) => each.kind === kind).length, text] as const,
+  );
   return `${counts
-    .filter(([, count]) => count > 0)
-    .map(([kind, count]) => text.changed[kind](count))
+    .filter(([count]) => count > 0)
+    .map(([count, text]) => `${count} ${text}`)
     .join(", ")}.`;
 }

@@ -1,0 +1,139 @@
+/** What can be done with the documents that are selected. */
+import { useState } from "react";
+import type { DocumentSummary } from "../../api/types";
+import { useAction, useApp } from "../../context";
+import { useMessages } from "../../messages";
+import { useAnnounce } from "../../parts/Announcer";
+import { type Attributes, parseValue } from "../../parts/attributes";
+import { Dialog } from "../../parts/Dialog";
+import { TextField } from "../../parts/fields";
+import { Icon } from "../../parts/Icon";
+import { documentName } from "../../parts/names";
+import { Button, Form, IconButton } from "../../parts/shapes";
+import { ErrorBox } from "../../parts/states";
+import { waiting } from "../../parts/Undo";
+import { forEach } from "./forEach";
+import { removal } from "./removal";
+import { focusList } from "./Table";
+
+interface Props {
+  rows: readonly DocumentSummary[];
+  canWrite: boolean;
+  onClear: () => void;
+  onChanged: () => void;
+}
+
+export function Selection({ rows, canWrite, onClear, onChanged }: Props) {
+  const text = useMessages("documents");
+  const { client, me } = useApp();
+  const announce = useAnnounce();
+  const action = useAction();
+  const [isSetting, setSetting] = useState(false);
+  const remove = () => {
+    waiting.add(removal(client, rows, announce, focusList));
+    onClear();
+  };
+  const again = () =>
+    action.run(async () => {
+      await client.post("/api/failures/replay", { documents: rows.map(({ uri }) => uri) });
+      announce(text.indexedAgain(rows.length));
+      onClear();
+      onChanged();
+    });
+  return (
+    <section className="row selection" aria-label={text.selection}>
+      <strong>{text.selected(rows.length)}</strong>
+      {canWrite && (
+        <>
+          <Button onClick={() => setSetting(true)}>
+            <Icon name="tag" size={16} /> {text.setAttribute}
+          </Button>
+          {me.rights.includes("operate") && (
+            <Button disabled={action.isRunning} onClick={again}>
+              <Icon name="retry" size={16} /> {text.again}
+            </Button>
+          )}
+          <Button kind="danger" onClick={remove}>
+            <Icon name="delete" size={16} /> {text.remove}
+          </Button>
+        </>
+      )}
+      <IconButton icon="close" label={text.clearSelection} onClick={onClear} />
+      {action.error && <ErrorBox error={action.error} onRetry={again} />}
+      {isSetting && (
+        <SetAttribute
+          rows={rows}
+          onClose={() => setSetting(false)}
+          onDone={() => {
+            onClear();
+            onChanged();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+interface SetProps {
+  rows: readonly DocumentSummary[];
+  onClose: () => void;
+  onDone: () => void;
+}
+
+function SetAttribute({ rows, onClose, onDone }: SetProps) {
+  const text = useMessages("documents");
+  const { client, me } = useApp();
+  const announce = useAnnounce();
+  const [name, setName] = useState("");
+  const [value, setValue] = useState("");
+  const [problems, setProblems] = useState<readonly string[]>([]);
+  const { run, isRunning } = useAction();
+  const known = [...new Set(rows.flatMap((row) => Object.keys(row.attributes)))].sort();
+  const save = (close: () => void) =>
+    run(async () => {
+      const failed = await forEach(rows, (row) => {
+        const next: Attributes = { ...row.attributes };
+        // The label stays as it is, also one that this person may not give.
+        if (me.label_attribute) delete next[me.label_attribute];
+        delete next[name.trim()];
+        if (value.trim()) next[name.trim()] = parseValue(value);
+        return client.patch("/api/documents/{id}", { id: row.id }, { attributes: next });
+      });
+      if (failed.length < rows.length) announce(text.attributeSet(rows.length - failed.length));
+      if (failed.length > 0)
+        setProblems([
+          text.attributeNotSet(failed.length, failed[0]?.error.message ?? ""),
+          ...failed.map(({ item }) => documentName(item.uri)),
+        ]);
+      else {
+        close();
+        onDone();
+      }
+    });
+  return (
+    <Dialog title={text.setAttributeTitle(rows.length)} className="confirm" onClose={onClose}>
+      {(close) => (
+        <Form className="stack" onSubmit={() => save(close)}>
+          <TextField label={text.attributeName} required known={known} value={name} onChange={setName} />
+          <TextField label={text.attributeValue} value={value} onChange={setValue} />
+          <p className="small">{text.attributeHint}</p>
+          {problems.length > 0 && (
+            <ul className="box error" role="alert">
+              {problems.map((problem) => (
+                <li key={problem} dir="auto">
+                  {problem}
+                </li>
+              ))}
+            </ul>
+          )}
+          <div className="row">
+            <Button type="submit" kind="primary" disabled={isRunning || !name.trim()}>
+              {text.set}
+            </Button>
+            <Button onClick={close}>{text.cancel}</Button>
+          </div>
+        </Form>
+      )}
+    </Dialog>
+  );
+}

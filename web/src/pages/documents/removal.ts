@@ -1,0 +1,39 @@
+/** The deletion of documents, which waits for "Undo". */
+import type { Client } from "../../api/client";
+import type { DocumentSummary } from "../../api/types";
+import { messages } from "../../messages";
+import { documentName } from "../../parts/names";
+import type { Undoable } from "../../parts/Undo";
+import { forEach } from "./forEach";
+import { followDeletion, lastListing } from "./listing";
+
+type Removed = Pick<DocumentSummary, "id" | "uri" | "key">;
+
+export function removal(
+  client: Client,
+  documents: readonly Removed[],
+  announce: (text: string) => void,
+  onUndone: () => void,
+): Undoable {
+  const text = messages("documents");
+  const ids = documents.map(({ id }) => id);
+  return {
+    id: ids.join(" "),
+    documents: ids,
+    text: text.deletes(documents.length, documentName(documents[0]?.uri)),
+    onUndone,
+    run: async (isLeaving) => {
+      if (isLeaving) {
+        for (const id of ids) client.deleteAndLeave("/api/documents/{id}", { id });
+        return;
+      }
+      const failed = await forEach(documents, async ({ id, key }) => {
+        lastListing()?.replace(await client.delete("/api/documents/{id}", { id }));
+        followDeletion(client, id, key).catch(() => undefined); // the listing can be refreshed
+      });
+      const problem = failed[0] && text.notDeleted(failed.length, failed[0].error.message);
+      lastListing()?.note(problem ?? null);
+      if (problem) announce(problem);
+    },
+  };
+}
