@@ -1,13 +1,15 @@
 """Judging in the console: with single keys, with measures that follow, and with files that the evaluation reads."""
 
+import json
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from evaluation.dataset import read
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility
+from tests.browser.support import check_accessibility, check_readable
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -39,11 +41,12 @@ def test_keys_grade_results_while_the_measure_moves(visit: Open) -> None:
     ask(page, LEAVE)
     expect(quality(page)).to_contain_text("\N{EN DASH}")
 
-    press(page, "0", "j", "3")
+    press(page, "0", "3")
     expect(quality(page)).to_contain_text(".63")  # 1 / log2(3)
-    expect(page.get_by_role("article").nth(1)).to_be_focused()
+    expect(page.get_by_role("article").nth(2)).to_be_focused()
     press(page, "u")
     expect(quality(page)).to_contain_text("No relevant document yet")
+    expect(page.get_by_role("article").nth(1)).to_be_focused()
     press(page, "k", "2")
     expect(quality(page)).to_contain_text("1.00")
     expect(page.get_by_text("Saving")).to_have_count(0)
@@ -99,7 +102,7 @@ def test_a_bad_answer_becomes_a_regression_question(visit: Open) -> None:
 def test_the_evaluation_reads_exported_judgments(visit: Open, tmp_path: Path) -> None:
     page = visit("#/judge", user="bob")
     ask(page, LIMITS)
-    press(page, "3", "j", "0")
+    press(page, "3", "0")
     expect(quality(page)).to_contain_text("2 of")
 
     page.get_by_role("link", name="Questions", exact=True).click()
@@ -161,3 +164,35 @@ def test_search_repeats_the_search_of_the_same_question(visit: Open) -> None:
 
     with page.expect_request("**/api/retrieve"):
         page.get_by_role("button", name="Search", exact=True).click()
+
+
+def report_gap(console_url: str, question: str, comment: str) -> None:
+    body = json.dumps({"question": question, "comment": comment}).encode()
+    request = Request(f"{console_url.rstrip('/')}/api/gaps", body, {"content-type": "application/json"}, method="POST")
+    urlopen(request).close()
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440])
+def test_questions_that_found_nothing_are_closed_and_kept(visit: Open, console_url: str, width: int) -> None:
+    """The focus stays on the question while its buttons change."""
+    question = f"How tall is tower {width}?"
+    report_gap(console_url, question, "No plan of the tower")
+    report_gap(console_url, f"Tower {width}: how tall?", "Still no plan")
+    page = visit("#/quality/gaps", viewport={"width": width, "height": 900})
+    row = page.get_by_role("listitem").filter(has_text=f"{width}")
+    expect(row).to_contain_text("by 1 person")
+    expect(row).to_contain_text("1 reported")
+    row.get_by_text("1 comment").click()
+    expect(row).to_contain_text("Still no plan")
+    check_readable(page)
+
+    row.get_by_role("button", name="Make a regression question").click()
+    expect(row.get_by_role("link", name="Regression question")).to_be_visible()
+    row.get_by_role("button", name="Dismiss").click()
+    expect(row.get_by_role("button", name="Reopen")).to_be_focused()
+    check_accessibility(page)
+
+    page.get_by_text("Dismissed", exact=False).first.click()
+    expect(row.get_by_role("button", name="Reopen")).to_be_visible()
+    page.get_by_role("link", name="Questions", exact=True).click()
+    expect(page.get_by_role("row").filter(has_text=f"{width}")).to_contain_text("regression question")

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import check_accessibility
+from tests.browser.support import check_accessibility, check_readable
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -40,6 +40,7 @@ def test_the_parts_of_a_score_add_up_to_it(visit: Open) -> None:
     page = visit(address(q=LEAVE, rerank="lexical"))
     first = page.get_by_role("article", name="Result 1", exact=True)
 
+    first.get_by_text("Why here?").click()
     first.get_by_text("All figures").click()
     figures = dict(row.split("\t") for row in first.locator(".figures tr").all_inner_texts())
     parts = [float(value) for name, value in figures.items() if name.startswith("Score: ")]
@@ -50,6 +51,7 @@ def test_the_parts_of_a_score_add_up_to_it(visit: Open) -> None:
 
 def test_each_parallel_search_has_its_time_and_its_hits(visit: Open) -> None:
     page = visit(address(q=LEAVE, corpus="all"))
+    page.get_by_text("How the search went").click()
 
     row = page.locator(".slices tr", has=page.get_by_role("rowheader", name="people"))
 
@@ -58,7 +60,7 @@ def test_each_parallel_search_has_its_time_and_its_hits(visit: Open) -> None:
 
 def test_a_document_that_ranks_below_is_shown_by_one_click(visit: Open) -> None:
     page = visit(address(q=LEAVE, k="1", missing="samples/documents/people/leave-and-holidays-2025.md"))
-    expect(page.locator(".whereabouts .reason")).to_contain_text("top_k is 1")
+    expect(page.locator(".whereabouts .reason")).to_contain_text("1 result is shown")
 
     page.get_by_role("button", name="Show 10 results").click()
     page.get_by_role("button", name=re.compile("Go to result")).click()
@@ -69,7 +71,9 @@ def test_a_document_that_ranks_below_is_shown_by_one_click(visit: Open) -> None:
 def test_a_filtered_document_is_found_without_the_filter(visit: Open) -> None:
     strict = {"facets": '{"topic":["api"]}', "mode": "strict"}
     page = visit(address(q=LEAVE, missing="samples/documents/people/leave-and-holidays-2026.md", **strict))
-    expect(page.locator(".whereabouts table").first).to_contain_text("topic = leave")
+    expect(page.locator(".whereabouts .reason")).to_have_text(
+        "Only documents with topic = api are searched; this one has topic = leave."
+    )
 
     page.get_by_role("button", name="Search without this filter").click()
 
@@ -77,19 +81,20 @@ def test_a_filtered_document_is_found_without_the_filter(visit: Open) -> None:
     assert "facets" not in page.url
 
 
-def test_a_file_name_is_enough_to_ask_for_a_document(visit: Open) -> None:
+def test_some_words_are_enough_to_ask_for_a_document(visit: Open) -> None:
     page = visit(address(q=LEAVE))
-    page.get_by_text("Why is my document not here?").click()
-    field = page.get_by_label("File name, words of it")
+    page.get_by_role("button", name="Missing a document?").click()
+    field = page.get_by_role("combobox", name="Missing a document?")
+    expect(field).to_be_focused()
 
-    field.fill("GATEWAY-installation.pdf")
-    expect(page.locator("datalist option")).to_have_attribute(
-        "value", "samples/documents/product/gateway-installation.pdf"
-    )
+    field.fill("gateway install")
     field.press("Enter")
 
     expect(page.get_by_role("region", name="The reason")).to_contain_text("gateway-installation.pdf")
     expect(page.locator(".whereabouts .reason")).to_be_visible()
+    page.get_by_role("button", name="Close \N{LEFT DOUBLE QUOTATION MARK}Why").click()
+    expect(page.get_by_role("button", name="Missing a document?")).to_be_focused()
+    expect(page.locator(".whereabouts")).to_have_count(0)
 
 
 def test_a_hidden_document_is_explained_like_none(visit: Open) -> None:
@@ -149,20 +154,79 @@ def test_the_same_question_is_searched_again_at_the_first_press(visit: Open, add
         page.get_by_role("button", name="Search", exact=True).click()
 
 
-def test_a_pasted_name_is_resolved_at_once(visit: Open) -> None:
-    page = visit("#/search?q=annual%20leave", user="olga")
-    expect(page.locator(".result").first).to_be_visible()
-    page.get_by_text("Why is my document not here?").click()
-
-    page.get_by_label("File name, words of it").fill("holidays 2025")
-    page.keyboard.press("Enter")
+def test_a_name_of_several_documents_is_a_choice(visit: Open) -> None:
+    page = visit(address(q="annual leave", missing="leave holidays"), user="olga")
     reason = page.get_by_role("region", name="The reason")
-    expect(reason).to_contain_text("leave-and-holidays-2025.md")
-    expect(reason).not_to_contain_text("No such document")
-
-    page.get_by_label("File name, words of it").fill("leave holidays")
-    page.keyboard.press("Enter")
     expect(reason).to_contain_text("Which one?")
+
     reason.get_by_role("button", name="leave-and-holidays-2026.md").click()
-    expect(reason).to_contain_text("It has rank")
+
+    expect(reason).to_contain_text("It is result")
     check_accessibility(page)
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440])
+def test_results_can_be_read_at_every_width(visit: Open, width: int) -> None:
+    page = visit(address(q=LEAVE, corpus="all"), user="olga", viewport={"width": width, "height": 900})
+    first = page.get_by_role("article", name="Result 1", exact=True)
+    expect(first).to_be_visible()
+    first.get_by_text("Why here?").click()
+    page.get_by_text("How the search went").click()
+
+    check_readable(page)
+    check_accessibility(page)
+
+
+def test_the_first_result_is_near_the_top(visit: Open) -> None:
+    page = visit(address(q=LEAVE), viewport={"width": 1440, "height": 900})
+    first = page.get_by_role("article", name="Result 1", exact=True)
+    expect(first).to_be_visible()
+
+    box = first.bounding_box()
+
+    assert box is not None
+    assert box["y"] <= 260
+
+
+def test_a_title_opens_the_document_with_the_words_marked(visit: Open) -> None:
+    page = visit(address(q="days of annual leave"))
+    first = page.get_by_role("article", name="Result 1", exact=True)
+    expect(first.locator("mark").first).to_be_visible()
+    title = first.get_by_role("link").first
+
+    title.press("Enter")
+    expect(page.get_by_role("dialog").locator("mark", has_text="annual leave").first).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("dialog").locator("mark").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(title).to_be_focused()
+    title.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.go_back()
+
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(title).to_be_focused()
+
+
+def test_a_click_on_an_attribute_filters_and_another_one_does_not(visit: Open) -> None:
+    page = visit(address(q=LEAVE, corpus="all"))
+    first = page.get_by_role("article", name="Result 1", exact=True)
+
+    first.get_by_role("button", name="topic: leave", exact=True).click()
+    expect(page.get_by_role("button", name="Remove the filter topic: leave")).to_be_visible()
+    expect(page.locator(".result > .tags").filter(has_not_text="leave")).to_have_count(0)
+    first.get_by_role("button", name="topic: leave", exact=True, pressed=True).click()
+
+    expect(page.locator(".chip")).to_have_count(0)
+
+
+def test_a_collection_is_chosen_in_the_row_below_the_question(visit: Open) -> None:
+    page = visit(address(q=LEAVE))
+    expect(page.locator(".result").first).to_be_visible()
+
+    page.get_by_role("button", name="Collection: All collections").click()
+    page.get_by_role("button", name="product", exact=True).click()
+
+    expect(page.get_by_role("button", name="Collection: product")).to_be_visible()
+    expect(page.locator(".result > .tags").filter(has_not_text="product")).to_have_count(0)
+    assert "corpus=product" in page.url

@@ -33,8 +33,6 @@ export interface Question {
   answer: { grade: number; reference: string | null } | null;
 }
 
-export const GRADES = ["Irrelevant", "Related", "Relevant", "Answers it"] as const;
-
 /** One place for a judgment: a later one of the same place replaces it. */
 export function placeOf({ query_id, document }: Pick<Judgment, "query_id" | "document">): string {
   return JSON.stringify([query_id, document]);

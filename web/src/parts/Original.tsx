@@ -24,6 +24,7 @@ interface Props {
   /** The passage that contains them, and where they start in it. */
   passage?: string | null;
   starts?: number[] | null;
+  areWords: boolean;
 }
 
 /** A passage of a search's result, or of an answer's source, which alone has quotations. */
@@ -35,7 +36,14 @@ function quotedTexts(passage: Shown): string[] {
   return (passage.quoted ?? []).map(({ start, end }) => slice(passage.content, start, end));
 }
 
-export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: () => void }) {
+interface DialogProps {
+  passage: Shown;
+  /** Whether words of a search are marked, instead of quotations: then nothing is promised of them. */
+  areWords?: boolean;
+  onClose: () => void;
+}
+
+export function OriginalDialog({ passage, areWords = false, onClose }: DialogProps) {
   const text = useMessages("parts");
   const where = place(passage);
   return (
@@ -57,6 +65,7 @@ export function OriginalDialog({ passage, onClose }: { passage: Shown; onClose: 
               texts={quotedTexts(passage)}
               passage={passage.content}
               starts={(passage.quoted ?? []).map((quoted) => quoted.start)}
+              areWords={areWords}
             />
           ) : (
             <Notice>{text.noDocument}</Notice>
@@ -76,7 +85,7 @@ export function DocumentButton({ passage, onOpen }: { passage: Shown; onOpen: (p
   );
 }
 
-function Original({ uri, page: first = null, texts = [], passage = null, starts = null }: Props) {
+function Original({ uri, page: first = null, texts = [], passage = null, starts = null, areWords }: Props) {
   const text = useMessages("parts");
   const [page, setPage] = useState<number | null>(first);
   const view = useLoaded(JSON.stringify([uri, texts, page]), (client, signal) =>
@@ -89,7 +98,7 @@ function Original({ uri, page: first = null, texts = [], passage = null, starts 
       {!shown && !error && <Loading what={text.theDocument} />}
       {shown && (
         <>
-          <Found view={shown} asked={texts.length} />
+          {!areWords && <Found view={shown} asked={texts.length} />}
           <Pager view={shown} onPage={setPage} isLoading={view.isLoading}>
             {shown.mark_pages
               .filter((each) => each !== shown.page)

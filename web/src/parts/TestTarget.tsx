@@ -22,7 +22,6 @@ export function TestTarget({ settings, onChange, kind = "search", legend }: Prop
   const text = useMessages("parts");
   const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
   const versions = useLoaded("versions", (client) => client.get("/api/versions", {}));
-  const facets = useLoaded("facets", (client) => client.get("/api/facets", {}));
   const set = (change: Partial<Settings>) => onChange({ ...settings, ...change });
   const chosen = Object.values(settings.facets).reduce((sum, values) => sum + values.length, 0);
   const known = corpora.data?.corpora ?? [];
@@ -96,20 +95,31 @@ export function TestTarget({ settings, onChange, kind = "search", legend }: Prop
           {text.filters}
           {chosen > 0 && ` ${text.chosen(chosen)}`}
         </summary>
-        <FacetChoices
-          facets={facets.data}
-          chosen={settings.facets}
-          onChange={(next) => set({ facets: next })}
-        />
-        <Checkbox
-          className="check"
-          checked={settings.mode === "strict"}
-          onChange={(isStrict) => set({ mode: isStrict ? "strict" : "prefer" })}
-        >
-          {text.strict}
-        </Checkbox>
+        <FilterChoices settings={settings} onChange={onChange} />
       </details>
     </fieldset>
+  );
+}
+
+/** The values of attributes that documents should have. */
+export function FilterChoices({ settings, onChange }: Pick<Props, "settings" | "onChange">) {
+  const text = useMessages("parts");
+  const facets = useLoaded("facets", (client) => client.get("/api/facets", {}));
+  return (
+    <>
+      <FacetChoices
+        facets={facets.data}
+        chosen={settings.facets}
+        onChange={(next) => onChange({ ...settings, facets: next })}
+      />
+      <Checkbox
+        className="check"
+        checked={settings.mode === "strict"}
+        onChange={(isStrict) => onChange({ ...settings, mode: isStrict ? "strict" : "prefer" })}
+      >
+        {text.strict}
+      </Checkbox>
+    </>
   );
 }
 

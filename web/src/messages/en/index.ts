@@ -1,5 +1,7 @@
 import { documents } from "./documents";
 import { frame } from "./frame";
 import { parts } from "./parts";
+import { quality } from "./quality";
+import { search } from "./search";
 
-export const en = { documents, frame, parts };
+export const en = { documents, frame, parts, quality, search };

@@ -1,8 +1,9 @@
 /** Judge the answer to a question; a bad one becomes a regression question. */
 
-import { useCallback, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import type { Source } from "../../api/types";
 import { questionId } from "../../judgments";
+import { type Messages, useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { JudgeAnswer, Reference, told, type Verdict } from "../../parts/JudgeAnswer";
 import { OriginalDialog } from "../../parts/Original";
@@ -18,13 +19,14 @@ import { KeysHelp, useKeys } from "./keys";
 import { QuestionForm, useNext } from "./QuestionForm";
 import { useJudgments } from "./useJudgments";
 
-const KEYS = [
-  ["g", "Good answer"],
-  ["b", "Bad answer: keep the question as a regression question"],
-  ["u", "Undo"],
-  ["n", "Next question"],
-  ["?", "These keys"],
-] as const;
+const keysOf = ({ keysOf: text }: Messages["quality"]) =>
+  [
+    ["g", text.good],
+    ["b", text.bad],
+    ["u", text.undo],
+    ["n", text.next],
+    ["?", text.these],
+  ] as const;
 
 const ASKED = {
   name: "judge.answers",
@@ -33,20 +35,22 @@ const ASKED = {
 };
 
 export function AnswersTab() {
+  const text = useMessages("quality");
   const { params } = usePlace();
   const settings = fromParams(params);
   if (settings.question) return <Judging settings={settings} />;
   return (
     <>
       <QuestionForm tab="answers" settings={settings} />
-      <Empty title="Which question?">
-        <p>Ask a question, and judge its answer. Bad answers become regression questions.</p>
+      <Empty title={text.whichQuestion}>
+        <p>{text.answerHint}</p>
       </Empty>
     </>
   );
 }
 
 function Judging({ settings }: { settings: Settings }) {
+  const text = useMessages("quality");
   const { questions, judge, undo } = useJudgments();
   const announce = useAnnounce();
   const { asking, again } = useAsking(settings, ASKED);
@@ -55,6 +59,12 @@ function Judging({ settings }: { settings: Settings }) {
   const next = useNext("answers", settings);
   const id = questionId(settings.question, questions);
   const verdict = questions.find((question) => question.id === id)?.answer ?? null;
+
+  const section = useRef<HTMLElement>(null);
+  // The form in which the question was written is another one now.
+  useEffect(() => {
+    if (document.activeElement === document.body) section.current?.focus({ preventScroll: true });
+  }, []);
 
   const isDone = asking.status === "done";
   const decide = useCallback(
@@ -66,7 +76,7 @@ function Judging({ settings }: { settings: Settings }) {
     },
     [isDone, id, settings.question, judge, announce],
   );
-  const takeBack = () => announce(undo() ? "Undone" : "Nothing to undo");
+  const takeBack = () => announce(undo() ? text.undone : text.nothingToUndo);
   const keys = useKeys({
     g: () => decide({ grade: 1, reference: verdict?.reference ?? null }),
     b: () => decide({ grade: 0, reference: verdict?.reference ?? null }),
@@ -79,18 +89,24 @@ function Judging({ settings }: { settings: Settings }) {
     <>
       <QuestionForm tab="answers" settings={settings} onAgain={() => again(settings)}>
         <Button onClick={takeBack}>
-          Undo <kbd>u</kbd>
+          {text.undo} <kbd>u</kbd>
         </Button>
-        <KeysHelp keys={KEYS} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
+        <KeysHelp keys={keysOf(text)} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
       </QuestionForm>
-      <section className="turn" aria-label="Answer" aria-busy={isRunning(asking)}>
+      <section
+        ref={section}
+        tabIndex={-1}
+        className="turn"
+        aria-label={text.answer}
+        aria-busy={isRunning(asking)}
+      >
         <div className="stack">
           <Progress asking={asking} onRetry={() => again(settings)} />
           {asking.response && !asking.response.complete && (
-            <Notice kind="warning">The search was incomplete, so sources may be missing.</Notice>
+            <Notice kind="warning">{text.sourcesIncomplete}</Notice>
           )}
           {asking.response && !asking.response.answered && (
-            <Notice kind="warning">The documents may not answer this.</Notice>
+            <Notice kind="warning">{text.notAnswerable}</Notice>
           )}
           <Notes notes={asking.response?.notes} />
           {asking.text !== "" && (
@@ -110,7 +126,7 @@ function Judging({ settings }: { settings: Settings }) {
         </div>
         {sources.length > 0 && (
           <div>
-            <h2 className="visually-hidden">Sources</h2>
+            <h2 className="visually-hidden">{text.sources}</h2>
             <Sources sources={sources} lit={[]} onLight={() => undefined} onOpen={setOpen} />
           </div>
         )}

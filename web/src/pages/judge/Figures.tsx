@@ -1,6 +1,7 @@
 /** What a measurement found: means, and each question. */
 
-import { count, figure } from "../../format";
+import { figure } from "../../format";
+import { useMessages } from "../../messages";
 import { plain } from "../../parts/names";
 import { Card, Scrolling } from "../../parts/shapes";
 import { Notice } from "../../parts/states";
@@ -11,58 +12,68 @@ import { toAddress } from "../search/place";
 import { type Compared, compared, conclusion, type Measured, type Run } from "./measures";
 
 const MEASURES = [
-  ["ndcg", "nDCG@10"],
-  ["recall", "recall@10"],
-  ["reciprocal_rank", "MRR@10"],
+  ["ndcg", "nDCG@10", "ndcg"],
+  ["recall", "recall@10", "recall"],
+  ["reciprocal_rank", "MRR@10", "mrr"],
 ] as const;
 
+const COMMAND = "ragstack eval search judged";
+
 export function Figures({ runs }: { runs: Run[] }) {
+  const text = useMessages("quality");
   const rows = compared(runs);
   const failed = runs.flatMap((run) => run.failed);
   if (rows.length === 0)
-    return <Notice kind="warning">No search worked: {failed[0]?.reason ?? "there are no questions"}</Notice>;
+    return <Notice kind="warning">{text.noSearchWorked(failed[0]?.reason ?? text.noQuestions)}</Notice>;
   const isPair = runs.length > 1;
   const incomplete = rows.flat().filter(({ complete }) => !complete).length;
   const open = sum(rows.flat().map(({ shown, judged }) => shown - judged));
-  const figures = MEASURES.map(([name, title]) => ({ title, means: means(rows, (each) => each[name]) }));
+  const figures = MEASURES.map(([name, title, meaning]) => ({
+    title,
+    meaning,
+    means: means(rows, (each) => each[name]),
+  }));
   return (
-    <Card title={isPair ? "A and B compared" : "Quality of these settings"}>
+    <Card title={isPair ? text.compared : text.ofSettings}>
       {isPair && <p className="conclusion">{conclusion(rows)}</p>}
       {failed.length > 0 && (
-        <Notice kind="warning">
-          {count(failed.length, "question")} could not be searched, and {failed.length === 1 ? "is" : "are"}{" "}
-          left out: {failed[0]?.reason}
-        </Notice>
+        <Notice kind="warning">{text.notSearched(failed.length, failed[0]?.reason ?? "")}</Notice>
       )}
-      {incomplete > 0 && (
-        <Notice kind="warning">
-          {incomplete} {incomplete === 1 ? "search was" : "searches were"} incomplete, so figures may be too
-          low.
-        </Notice>
-      )}
+      {incomplete > 0 && <Notice kind="warning">{text.incompleteRuns(incomplete)}</Notice>}
       <Table
         className="figures"
         rows={figures}
         keyOf={({ title }) => title}
         columns={[
-          ["Mean", ({ title }) => title],
-          [isPair ? "A" : "Value", ({ means }) => figure(means[0] ?? 0), "number"],
+          [text.columns.mean, ({ title }) => title],
+          [isPair ? "A" : text.columns.value, ({ means }) => figure(means[0] ?? 0), "number"],
           isPair && ["B", ({ means }) => figure(means[1] ?? 0), "number"],
-          isPair && ["Change", ({ means: [a = 0, b = 0] }) => signed(b - a), "number"],
+          isPair && [text.columns.change, ({ means: [a = 0, b = 0] }) => signed(b - a), "number"],
         ]}
       />
       <p className="small">
-        {count(rows.length, "question")}.{" "}
-        {open > 0 &&
-          `${count(open, "result")} without a judgment count as irrelevant, so the quality may be higher. `}
-        Few questions say little. <code>ragstack eval search</code> measures the questions that you{" "}
-        <a href={address("quality", {}, "questions")}>export</a>, with 95 % intervals.
+        {text.questionCount(rows.length)} {open > 0 && text.unjudged(open)} {text.few}{" "}
+        <a href={address("quality", {}, "questions")}>
+          <code>{COMMAND}</code>
+        </a>
       </p>
+      <details className="small">
+        <summary>{text.measures}</summary>
+        <dl className="meanings">
+          {figures.map(({ title, meaning }) => (
+            <div key={title}>
+              <dt>{title}</dt>
+              <dd>{text.meanings[meaning]}</dd>
+            </div>
+          ))}
+        </dl>
+      </details>
     </Card>
   );
 }
 
 export function PerQuestion({ runs, settings: setups }: { runs: Run[]; settings: Settings[] }) {
+  const text = useMessages("quality");
   const isPair = runs.length > 1;
   const worth = ([a, b]: Compared) => (b ? b.ndcg - a.ndcg : a.ndcg);
   const rows = compared(runs).sort((one, two) => worth(one) - worth(two));
@@ -72,25 +83,32 @@ export function PerQuestion({ runs, settings: setups }: { runs: Run[]; settings:
     return address("search", toAddress({ settings, other, missing: "" }));
   };
   return (
-    <Scrolling className="card scroll" label="Each question">
+    <Scrolling className="card scroll" label={text.each}>
       <Table
-        caption={isPair ? "Each question, those that lose most with B first" : "Each question, worst first"}
+        caption={isPair ? text.losesMost : text.worstFirst}
         rows={rows}
         keyOf={([{ question }]) => question.id}
         columns={[
           [
-            "Question",
+            text.columns.question,
             ([{ question }]) => (
               <a href={address("quality", { q: question.text }, "results")}>{plain(question.text)}</a>
             ),
           ],
-          [isPair ? "nDCG@10 of A" : "nDCG@10", ([a]) => figure(a.ndcg), "number"],
-          isPair && ["nDCG@10 of B", ([, b]) => figure(b?.ndcg ?? 0), "number"],
-          isPair && ["Change", (row) => signed(worth(row)), "number"],
+          [isPair ? text.ofA("nDCG@10") : "nDCG@10", ([a]) => figure(a.ndcg), "number"],
+          isPair && [text.ofB("nDCG@10"), ([, b]) => figure(b?.ndcg ?? 0), "number"],
+          isPair && [text.columns.change, (row) => signed(worth(row)), "number"],
           !isPair && ["recall@10", ([a]) => figure(a.recall), "number"],
-          !isPair && ["1 / rank", ([a]) => figure(a.reciprocal_rank), "number"],
-          ["Not judged", (row) => row.map(({ shown, judged }) => shown - judged).join(" / "), "number"],
-          ["Search", ([{ question }]) => <a href={why(question.text)}>{isPair ? "Compare" : "Why?"}</a>],
+          !isPair && [text.columns.oneByRank, ([a]) => figure(a.reciprocal_rank), "number"],
+          [
+            text.columns.notJudged,
+            (row) => row.map(({ shown, judged }) => shown - judged).join(" / "),
+            "number",
+          ],
+          [
+            text.columns.search,
+            ([{ question }]) => <a href={why(question.text)}>{isPair ? text.compareLink : text.whyLink}</a>,
+          ],
         ]}
       />
     </Scrolling>

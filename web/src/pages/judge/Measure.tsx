@@ -2,8 +2,8 @@
 
 import { useState } from "react";
 import { useAction, useApp } from "../../context";
-import { count } from "../../format";
 import type { Question } from "../../judgments";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { Button } from "../../parts/shapes";
 import { Empty, Notice } from "../../parts/states";
@@ -22,6 +22,7 @@ interface Done {
 }
 
 export function MeasureTab() {
+  const text = useMessages("quality");
   const { params } = usePlace();
   const [all, setAll] = useState(false);
   const { questions, state } = useJudgedQuestions(all);
@@ -39,10 +40,9 @@ export function MeasureTab() {
       />
       {state ??
         (counted.length === 0 ? (
-          <Empty title="Nothing to measure yet">
+          <Empty title={text.nothingToMeasure}>
             <p>
-              A question counts once a relevant document is known.{" "}
-              <a href={address("quality", {}, "results")}>Judge results</a>
+              {text.nothingToMeasureHint} <a href={address("quality", {}, "results")}>{text.judgeResults}</a>
             </p>
           </Empty>
         ) : (
@@ -64,6 +64,8 @@ interface Props {
 }
 
 function Measuring({ questions, left, settings }: Props) {
+  const text = useMessages("quality");
+  const parts = useMessages("parts");
   const { client } = useApp();
   const announce = useAnnounce();
   const { run, cancel, isRunning } = useAction(); // a search that fails is part of its run
@@ -75,7 +77,7 @@ function Measuring({ questions, left, settings }: Props) {
       setProgress(0);
       const runs = await measureAll(client, questions, settings, setProgress, signal);
       setDone({ settings, runs });
-      announce("Measured");
+      announce(text.measured);
     });
   return (
     <>
@@ -85,35 +87,31 @@ function Measuring({ questions, left, settings }: Props) {
             <Button
               onClick={() => {
                 cancel();
-                announce("Cancelled");
+                announce(text.cancelled);
               }}
             >
-              Cancel
+              {parts.cancel}
             </Button>
             <label className="row grow">
               <progress value={progress} max={total} />
-              <span className="small">
-                {progress} of {total} searches
-              </span>
+              <span className="small">{text.searchesOf(progress, total)}</span>
             </label>
           </>
         ) : (
           <>
             <Button kind="primary" onClick={start}>
-              {done ? "Measure again" : "Measure"}
+              {done ? text.measureAgain : text.measure}
             </Button>
             <span className="small">
-              {count(questions.length, "judged question")}
-              {left > 0 && `; ${left} without a relevant document ${left === 1 ? "is" : "are"} left out`}
+              {text.judgedQuestions(questions.length)}
+              {left > 0 && text.withoutRelevant(left)}
             </span>
           </>
         )}
       </div>
       {done && (
         <>
-          {written(done.settings) !== written(settings) && (
-            <Notice>These figures are those of earlier settings. Measure again.</Notice>
-          )}
+          {written(done.settings) !== written(settings) && <Notice>{text.earlierFigures}</Notice>}
           <Figures runs={done.runs} />
           <PerQuestion runs={done.runs} settings={done.settings} />
         </>

@@ -3,9 +3,10 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { useApp } from "../../context";
 import { nextQuestion } from "../../judgments";
+import { useMessages } from "../../messages";
 import { QuestionBox } from "../../parts/QuestionBox";
+import { SettingsRow } from "../../parts/SettingsRow";
 import { Button, Form } from "../../parts/shapes";
-import { TestTarget } from "../../parts/TestTarget";
 import { address, go } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
 import { useJudgments } from "./useJudgments";
@@ -20,6 +21,7 @@ interface Props {
 }
 
 export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Props) {
+  const text = useMessages("quality").form;
   const key = toParams(settings).toString();
   const [draft, setDraft] = useState(settings);
   useEffect(() => setDraft(fromParams(new URLSearchParams(key))), [key]);
@@ -42,25 +44,22 @@ export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Pr
       <div className="question">
         <QuestionBox
           rows={1}
-          placeholder="A question, or several: one on each line"
+          placeholder={text.placeholder}
           value={draft.question}
           onChange={(question) => setDraft({ ...draft, question })}
         />
         <Button type="submit" kind="primary" disabled={!draft.question.trim()}>
-          {tab === "answers" ? "Ask" : "Search"}
+          {tab === "answers" ? text.ask : text.search}
         </Button>
       </div>
       <div className="row">
         <Button disabled={next === null} onClick={() => next?.()}>
-          Next question <kbd>n</kbd>
+          {text.next} <kbd>n</kbd>
         </Button>
         {children}
-        <span className="small">{isSaving && "Saving …"}</span>
+        <span className="small">{isSaving && text.saving}</span>
       </div>
-      <details>
-        <summary>Settings</summary>
-        <TestTarget settings={draft} onChange={setDraft} kind={tab === "answers" ? "ask" : "search"} />
-      </details>
+      <SettingsRow settings={draft} onChange={setDraft} kind={tab === "answers" ? "ask" : "search"} />
     </Form>
   );
 }

@@ -3,9 +3,9 @@
 import { useState } from "react";
 import type { components } from "../../api/schema";
 import { useAction, useApp, useLoaded } from "../../context";
-import { count } from "../../format";
 import type { Question } from "../../judgments";
 import { questions as grouped, load } from "../../judgments";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
 import { Checkbox } from "../../parts/fields";
@@ -26,6 +26,7 @@ const COMMANDS = [
 
 /** Own judgments, or those of everybody for people who may see them. */
 export function useJudgedQuestions(all: boolean): { questions: Question[]; state: React.ReactNode } {
+  const text = useMessages("quality");
   const own = useJudgments();
   const everybody = useLoaded(`judged ${all}`, async (client, signal) =>
     all ? load(client, true, signal) : [],
@@ -33,21 +34,23 @@ export function useJudgedQuestions(all: boolean): { questions: Question[]; state
   if (!all) return { questions: own.questions, state: null };
   if (everybody.error)
     return { questions: [], state: <ErrorBox error={everybody.error} onRetry={everybody.reload} /> };
-  if (everybody.data === null) return { questions: [], state: <Loading what="everybody's judgments" /> };
+  if (everybody.data === null) return { questions: [], state: <Loading what={text.everybodys} /> };
   return { questions: grouped(everybody.data), state: null };
 }
 
 export function Everybody({ all, onChange }: { all: boolean; onChange: (all: boolean) => void }) {
   const { me } = useApp();
+  const text = useMessages("quality");
   if (!me.rights.includes("operate")) return null;
   return (
     <Checkbox checked={all} onChange={onChange}>
-      Everybody's judgments; where people disagree, the latest counts
+      {text.everybody}
     </Checkbox>
   );
 }
 
 export function QuestionsTab() {
+  const text = useMessages("quality");
   const [all, setAll] = useState(false);
   const { questions, state } = useJudgedQuestions(all);
   return (
@@ -55,10 +58,11 @@ export function QuestionsTab() {
       <Everybody all={all} onChange={setAll} />
       {state ??
         (questions.length === 0 ? (
-          <Empty title="No question was judged yet">
-            <p>
-              Judge <a href={address("quality", {}, "results")}>results</a> or{" "}
-              <a href={address("quality", {}, "answers")}>answers</a>; the questions are kept here.
+          <Empty title={text.noneJudged}>
+            <p>{text.keptHere}</p>
+            <p className="row">
+              <a href={address("quality", {}, "results")}>{text.judgeResults}</a>
+              <a href={address("quality", {}, "answers")}>{text.judgeAnswers}</a>
             </p>
           </Empty>
         ) : (
@@ -72,58 +76,63 @@ export function QuestionsTab() {
 }
 
 function QuestionTable({ questions, canRemove }: { questions: Question[]; canRemove: boolean }) {
+  const text = useMessages("quality");
   const { judge } = useJudgments();
   const announce = useAnnounce();
-  const remove = ({ id, text, grades, answer }: Question) => {
-    const change = { query_id: id, query: text, grade: null, reference: null };
+  const remove = ({ id, text: query, grades, answer }: Question) => {
+    const change = { query_id: id, query, grade: null, reference: null };
     for (const document of grades.keys()) judge({ ...change, document });
     if (answer) judge({ ...change, document: null });
-    announce(`Removed: ${plain(text)}`);
+    announce(text.removed(plain(query)));
   };
   return (
-    <Scrolling className="scroll card" label="Judged questions">
+    <Scrolling className="scroll card" label={text.judged}>
       <Table
         rows={questions}
         keyOf={({ id }) => id}
         columns={[
-          ["Question", ({ text }) => <a href={address("quality", { q: text }, "results")}>{plain(text)}</a>],
-          ["Judged", ({ grades }) => grades.size, "number"],
-          ["Relevant", ({ grades }) => [...grades.values()].filter((grade) => grade > 0).length, "number"],
-          ["Answer", (question) => <JudgedAnswer {...question} />],
+          [
+            text.columns.question,
+            (each) => <a href={address("quality", { q: each.text }, "results")}>{plain(each.text)}</a>,
+          ],
+          [text.columns.judged, ({ grades }) => grades.size, "number"],
+          [
+            text.columns.relevant,
+            ({ grades }) => [...grades.values()].filter((grade) => grade > 0).length,
+            "number",
+          ],
+          [text.columns.answer, (question) => <JudgedAnswer {...question} />],
           canRemove && [
-            <Hidden key="remove">Remove</Hidden>,
+            <Hidden key="remove">{text.columns.remove}</Hidden>,
             (question) => (
               <Button
                 kind="quiet"
-                aria-label={`Remove the judgments of: ${plain(question.text)}`}
+                aria-label={text.removeOf(plain(question.text))}
                 onClick={() => remove(question)}
               >
-                Remove
+                {text.columns.remove}
               </Button>
             ),
           ],
         ]}
       />
-      {canRemove && (
-        <p className="small">
-          To restore a removed question, press Undo under Results or Answers before you leave this page.
-        </p>
-      )}
+      {canRemove && <p className="small">{text.restoreHint}</p>}
     </Scrolling>
   );
 }
 
-function JudgedAnswer({ text, answer }: Question) {
+function JudgedAnswer({ text: query, answer }: Question) {
+  const text = useMessages("quality");
   return (
     <>
-      <a href={address("quality", { q: text }, "answers")}>
-        {answer === null ? "Judge the answer" : "Ask again"}
+      <a href={address("quality", { q: query }, "answers")}>
+        {answer === null ? text.judgeAnswer : text.askAgain}
       </a>{" "}
-      {answer?.grade === 1 && <Badge kind="good">good</Badge>}
-      {answer?.grade === 0 && <Badge kind="bad">regression question</Badge>}
+      {answer?.grade === 1 && <Badge kind="good">{text.good}</Badge>}
+      {answer?.grade === 0 && <Badge kind="bad">{text.regression}</Badge>}
       {answer?.reference && (
         <div className="small" dir="auto">
-          Right: {plain(answer.reference)}
+          {text.right(plain(answer.reference))}
         </div>
       )}
     </>
@@ -140,6 +149,7 @@ interface Files {
 /** The interface writes the files, in pages; what is here is what it has written so far. */
 function Export({ all }: { all: boolean }) {
   const { client } = useApp();
+  const text = useMessages("quality");
   const { run, isRunning, error } = useAction();
   const [files, setFiles] = useState<Files | null>(null);
   const prepare = () =>
@@ -156,16 +166,13 @@ function Export({ all }: { all: boolean }) {
       } while (next_token !== null);
     });
   return (
-    <Card title="Export">
-      <p>
-        A data set in BEIR's form, with the passages of the judged documents. The command line saves the same
-        files, and measures them:
-      </p>
+    <Card title={text.exporting}>
+      <p>{text.exportHint}</p>
       <div className="commands">
         {COMMANDS.map((command) => (
           <div className="row spread" key={command}>
             <code>{command}</code>
-            <CopyButton label="Copy" text={() => command} />
+            <CopyButton label={text.copy} text={() => command} />
           </div>
         ))}
       </div>
@@ -173,26 +180,24 @@ function Export({ all }: { all: boolean }) {
         <ErrorBox error={error} onRetry={prepare} />
       ) : isRunning ? (
         <p role="status">
-          <span className="spinner" aria-hidden="true" /> Reading the judged documents
-          {files ? `: ${count(files.documentsLeft, "document")} to go` : " …"}
+          <span className="spinner" aria-hidden="true" /> {text.reading}
+          {files ? text.toGo(files.documentsLeft) : " …"}
         </p>
       ) : files?.isComplete ? (
         <div className="row">
-          {Object.entries(files.texts).map(([path, text]) => (
-            <Button key={path} onClick={() => download(path.split("/").pop() ?? path, text)}>
-              Save {path}
+          {Object.entries(files.texts).map(([path, content]) => (
+            <Button key={path} onClick={() => download(path.split("/").pop() ?? path, content)}>
+              {text.save(path)}
             </Button>
           ))}
         </div>
       ) : (
         <p>
-          <Button onClick={prepare}>Prepare the files</Button>
+          <Button onClick={prepare}>{text.prepare}</Button>
         </p>
       )}
       {files?.isComplete && files.leftOut.length > 0 && (
-        <Notice kind="warning">
-          Left out, because searches find no passage of them: {files.leftOut.map(documentName).join(", ")}
-        </Notice>
+        <Notice kind="warning">{text.leftOut(files.leftOut.map(documentName).join(", "))}</Notice>
       )}
     </Card>
   );

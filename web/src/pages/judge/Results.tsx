@@ -4,10 +4,11 @@ import { useEffect, useRef, useState } from "react";
 import type { RetrievedResult } from "../../api/types";
 import { useLoaded } from "../../context";
 import { figure } from "../../format";
-import { type Change, GRADES, questionId } from "../../judgments";
+import { type Change, questionId } from "../../judgments";
+import { type Messages, useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { GradeButton } from "../../parts/JudgeAnswer";
-import { documentKey, documentName, place } from "../../parts/names";
+import { documentKey, documentName, place, plain } from "../../parts/names";
 import { Button } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
 import { usePlace } from "../../route";
@@ -17,16 +18,18 @@ import { DEPTH, type Grades, hasRelevant, measure, rankingOf } from "./measures"
 import { QuestionForm, useNext } from "./QuestionForm";
 import { useJudgments } from "./useJudgments";
 
-const KEYS = [
-  ["0 1 2 3", `Grade the result: ${GRADES.join(", ").toLowerCase()}`],
-  ["j ↓", "Next result"],
-  ["k ↑", "Previous result"],
-  ["u", "Undo"],
-  ["n", "Next question"],
-  ["?", "These keys"],
-] as const;
+const keysOf = ({ keysOf: text, grades }: Messages["quality"]) =>
+  [
+    [grades.map((_, grade) => grade).join(" "), text.grade(grades.join(", "))],
+    ["j ↓", text.nextResult],
+    ["k ↑", text.previousResult],
+    ["u", text.undo],
+    ["n", text.next],
+    ["?", text.these],
+  ] as const;
 
 export function ResultsTab() {
+  const text = useMessages("quality");
   const { params } = usePlace();
   const { questions } = useJudgments();
   const settings = fromParams(params);
@@ -34,18 +37,15 @@ export function ResultsTab() {
   return (
     <>
       <QuestionForm tab="results" settings={settings} />
-      <Empty title={questions.length > 0 ? "Which question?" : "No question was judged yet"}>
-        <p>
-          {questions.length > 0
-            ? "Write a question, or continue with the next one that you saved."
-            : "Write a question, and grade its results from 0 (irrelevant) to 3 (answers it)."}
-        </p>
+      <Empty title={questions.length > 0 ? text.whichQuestion : text.noneJudged}>
+        <p>{questions.length > 0 ? text.continueHint : text.gradeHint}</p>
       </Empty>
     </>
   );
 }
 
 function Judging({ settings }: { settings: Settings }) {
+  const text = useMessages("quality");
   const { questions, judge, undo } = useJudgments();
   const announce = useAnnounce();
   const list = useRef<HTMLOListElement>(null);
@@ -66,8 +66,17 @@ function Judging({ settings }: { settings: Settings }) {
   useEffect(() => setAt(0), [key]);
   const count = found.data?.results.length;
   useEffect(() => {
-    if (count !== undefined) announce(count === 1 ? "1 result" : `${count} results`);
-  }, [announce, count]);
+    if (count !== undefined) announce(text.resultCount(count));
+  }, [announce, count, text]);
+
+  const isHere = found.data !== null;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each search
+  useEffect(() => {
+    const { activeElement } = document;
+    // Keys grade from here: the box in which the question was written is done with.
+    if (isHere && (activeElement === document.body || activeElement?.matches(".ask-form textarea")))
+      (list.current?.querySelector("article") as HTMLElement | null)?.focus({ preventScroll: true });
+  }, [isHere, key]);
 
   const moveTo = (place: number) => {
     const to = Math.max(0, Math.min(place, results.length - 1));
@@ -77,8 +86,8 @@ function Judging({ settings }: { settings: Settings }) {
     item?.scrollIntoView({ block: "nearest" });
   };
   const told = (change: Change) => {
-    const name = change.grade === null ? "Not judged" : `${change.grade}, ${GRADES[change.grade]}`;
-    setSaid(`${documentName(change.document)}: ${name}`);
+    const grade = change.grade === null ? null : `${change.grade}, ${text.grades[change.grade]}`;
+    setSaid(text.graded(documentName(change.document), grade));
   };
   const grade = (place: number, given: number | null) => {
     const document = results[place]?.source;
@@ -87,13 +96,22 @@ function Judging({ settings }: { settings: Settings }) {
     judge(change);
     told(change);
   };
+  /** Grade by a key, and go on: who types ten grades means ten results. */
+  const gradeAndMove = (given: number) => {
+    grade(at, given);
+    if (at < results.length - 1) moveTo(at + 1);
+  };
   const takeBack = () => {
     const change = undo();
-    if (change === null) announce("Nothing to undo");
-    else told(change);
+    if (change === null) announce(text.nothingToUndo);
+    else {
+      told(change);
+      const place = results.findIndex((each) => each.source === change.document);
+      if (place >= 0 && change.query_id === id) moveTo(place);
+    }
   };
   const keys = useKeys({
-    ...Object.fromEntries(GRADES.map((_, given) => [String(given), () => grade(at, given)])),
+    ...Object.fromEntries(text.grades.map((_, given) => [String(given), () => gradeAndMove(given)])),
     j: () => moveTo(at + 1),
     k: () => moveTo(at - 1),
     u: takeBack,
@@ -105,28 +123,24 @@ function Judging({ settings }: { settings: Settings }) {
     <>
       <QuestionForm tab="results" settings={settings} onAgain={found.reload}>
         <Button onClick={takeBack}>
-          Undo <kbd>u</kbd>
+          {text.undo} <kbd>u</kbd>
         </Button>
-        <KeysHelp keys={KEYS} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
+        <KeysHelp keys={keysOf(text)} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
       </QuestionForm>
       {found.error ? (
         <ErrorBox error={found.error} onRetry={found.reload} />
       ) : found.data === null ? (
-        <Loading what="the results" />
+        <Loading what={text.theResults} />
       ) : results.length === 0 ? (
-        <Empty title="Nothing found">
-          <p>No document matches with these settings. Change the question or the settings.</p>
+        <Empty title={text.nothingFound}>
+          <p>{text.nothingFoundHint}</p>
         </Empty>
       ) : (
         <div className="judging">
           <Score key={key} ranking={ranking} grades={grades} said={said} onSaid={setSaid} />
           <div className="stack">
-            {!found.data.complete && (
-              <Notice kind="warning">
-                The search is incomplete: a part of it failed or timed out, so results may be missing.
-              </Notice>
-            )}
-            <ol className="judged" ref={list} aria-label="Results">
+            {!found.data.complete && <Notice kind="warning">{text.incomplete}</Notice>}
+            <ol className="judged" ref={list} aria-label={text.results}>
               {results.map((result, index) => (
                 <li key={`${result.source} ${index}`}>
                   <Result
@@ -159,13 +173,14 @@ interface ResultProps {
 }
 
 function Result({ result, rank, grade, isCurrent, onFocus, onMove, onGrade }: ResultProps) {
+  const text = useMessages("quality");
   const where = place(result);
   const name = documentName(result.source);
   return (
     <article
       className={`card result ${isCurrent ? "current" : ""}`}
       tabIndex={isCurrent ? 0 : -1}
-      aria-label={`Result ${rank}: ${name}, ${grade === null ? "not judged" : GRADES[grade]}`}
+      aria-label={text.resultIs(rank, name, (grade === null ? null : text.grades[grade]) ?? text.notJudged)}
       aria-current={isCurrent ? "true" : undefined}
       onFocus={onFocus}
       onKeyDown={(event) => {
@@ -183,22 +198,25 @@ function Result({ result, rank, grade, isCurrent, onFocus, onMove, onGrade }: Re
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard */}
       <blockquote dir="auto" tabIndex={0}>
-        {result.content.replace(/\n{2,}/g, "\n")}
+        {plain(result.content)
+          .replace(/\n{2,}/g, "\n")
+          .replace(/^#{1,6} /gm, "")}
       </blockquote>
       {result.source ? (
         <GradeButtons grade={grade} onGrade={onGrade} />
       ) : (
-        <p className="small">This passage names no document, so it cannot be judged.</p>
+        <p className="small">{text.noDocument}</p>
       )}
     </article>
   );
 }
 
 function GradeButtons({ grade, onGrade }: Pick<ResultProps, "grade" | "onGrade">) {
+  const text = useMessages("quality");
   return (
     <fieldset className="plain row">
-      <legend className="visually-hidden">Grade</legend>
-      {GRADES.map((label, given) => (
+      <legend className="visually-hidden">{text.grade}</legend>
+      {text.grades.map((label, given) => (
         <GradeButton
           key={label}
           isGood={given > 0}
@@ -221,6 +239,7 @@ interface ScoreProps {
 }
 
 function Score({ ranking, grades, said, onSaid }: ScoreProps) {
+  const text = useMessages("quality");
   const announce = useAnnounce();
   const {
     data,
@@ -232,18 +251,19 @@ function Score({ ranking, grades, said, onSaid }: ScoreProps) {
   );
   useEffect(() => {
     if (!said || (!data && !error)) return;
-    const quality = hasRelevant(grades) ? data && `nDCG ${figure(data.ndcg)}` : "no relevant result yet";
+    const quality = hasRelevant(grades) ? data && text.saidNdcg(figure(data.ndcg)) : text.saidNone;
     announce([said, quality].filter(Boolean).join("; "));
     onSaid("");
-  }, [said, onSaid, data, error, grades, announce]);
+  }, [said, onSaid, data, error, grades, announce, text]);
   const value = hasRelevant(grades) && !error ? measures?.ndcg : undefined;
   const judged = measures?.judged ?? 0;
   const open = (measures?.shown ?? 0) - judged;
   const missed = [...grades].filter(([uri, grade]) => grade > 0 && !ranking.slice(0, DEPTH).includes(uri));
   return (
-    <section className="card score" aria-label="Quality of this question">
+    <section className="card score" aria-label={text.ofQuestion}>
       <p className="figure">
-        <span className="small">nDCG@10</span> <strong>{value === undefined ? "–" : figure(value)}</strong>
+        <span className="small">{text.ndcg}</span>{" "}
+        <strong>{value === undefined ? "–" : figure(value)}</strong>
       </p>
       <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
         <rect className="track" width="100" height="4" rx="1" />
@@ -251,15 +271,14 @@ function Score({ ranking, grades, said, onSaid }: ScoreProps) {
       </svg>
       {error && <ErrorBox error={error} onRetry={reload} />}
       <p className="small">
-        {measures && `${judged} of ${measures.shown} judged`}
-        {open > 0 && judged > 0 && `; the other ${open === 1 ? "one counts" : `${open} count`} as irrelevant`}
-        {judged > 0 && !hasRelevant(grades) && ". No relevant document yet"}
+        {measures && text.judgedOf(judged, measures.shown)}
+        {open > 0 && judged > 0 && text.othersCount(open)}
+        {judged > 0 && !hasRelevant(grades) && text.noRelevant}
       </p>
+      <p className={`small ${judged > 0 ? "meaning" : ""}`}>{text.ndcgMeaning}</p>
       {missed.length > 0 && (
         <details className="small">
-          <summary>
-            {missed.length} relevant {missed.length === 1 ? "document is" : "documents are"} not here
-          </summary>
+          <summary>{text.missed(missed.length)}</summary>
           <ul>
             {missed.map(([uri, grade]) => (
               <li key={uri} dir="auto">

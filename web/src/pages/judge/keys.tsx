@@ -1,6 +1,7 @@
 /** Single keys. They act only while no text field has the focus, and people can turn them off (WCAG 2.1.4). */
 
 import { useEffect, useRef, useState } from "react";
+import { useMessages } from "../../messages";
 import { Dialog } from "../../parts/Dialog";
 import { Checkbox } from "../../parts/fields";
 import { Button } from "../../parts/shapes";
@@ -58,13 +59,15 @@ interface HelpProps {
 }
 
 export function KeysHelp({ keys, areOn, setOn, isOpen, setOpen }: HelpProps) {
+  const text = useMessages("quality");
+  const parts = useMessages("parts");
   return (
     <>
       <Button kind="quiet" onClick={() => setOpen(true)}>
-        Keys{areOn ? "" : " (off)"} <kbd>?</kbd>
+        {areOn ? text.keys : text.keysOff} <kbd>?</kbd>
       </Button>
       {isOpen && (
-        <Dialog title="Keys" className="keys" onClose={() => setOpen(false)}>
+        <Dialog title={text.keys} className="keys" onClose={() => setOpen(false)}>
           {(close) => (
             <>
               <dl>
@@ -80,12 +83,12 @@ export function KeysHelp({ keys, areOn, setOn, isOpen, setOpen }: HelpProps) {
                 ))}
               </dl>
               <Checkbox checked={areOn} onChange={setOn}>
-                Single keys act
+                {text.keysAct}
               </Checkbox>
-              <p className="small">They never act while you type in a field.</p>
+              <p className="small">{text.keysHint}</p>
               <div>
                 <Button kind="primary" onClick={close}>
-                  Close
+                  {parts.close}
                 </Button>
               </div>
             </>

@@ -98,7 +98,7 @@ describe("measuring", () => {
     if (!a || !b) throw new Error("no run");
 
     expect(conclusion(compared([a, b]))).toBe("B is better on 6, worse on 0 and equal on 0 of 6 questions.");
-    expect(conclusion(compared([a, a]))).toBe("A and B are equally good on every question.");
+    expect(conclusion(compared([a, a]))).toBe("A and B are equally good on all 6 questions.");
   });
 
   it("stops when it is cancelled", async () => {

@@ -2,6 +2,7 @@
 import type { Client } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { Question } from "../../judgments";
+import { messages } from "../../messages";
 import { type Settings, toRetrieve } from "../../settings";
 
 type Measures = components["schemas"]["Measures"];
@@ -104,6 +105,6 @@ export function conclusion(rows: readonly Compared[]): string {
   const gains = rows.map(([a, b]) => (b?.ndcg ?? 0) - a.ndcg);
   const better = gains.filter((gain) => gain > 0).length;
   const worse = gains.filter((gain) => gain < 0).length;
-  if (better + worse === 0) return "A and B are equally good on every question.";
-  return `B is better on ${better}, worse on ${worse} and equal on ${rows.length - better - worse} of ${rows.length} questions.`;
+  if (better + worse === 0) return messages("quality").equallyGood(rows.length);
+  return messages("quality").conclusion(better, worse, rows.length - better - worse);
 }

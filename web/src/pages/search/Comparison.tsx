@@ -2,7 +2,8 @@
 
 import { useState } from "react";
 import type { RetrievedResult, RetrieveResponse } from "../../api/types";
-import { figure, isKnown, percent } from "../../format";
+import { figure } from "../../format";
+import { useMessages } from "../../messages";
 import { place } from "../../parts/names";
 import { DocumentButton, type Shown } from "../../parts/Original";
 import { Badge, Hidden } from "../../parts/shapes";
@@ -16,6 +17,7 @@ interface Props {
 }
 
 export function Comparison({ before, after, onOpen }: Props) {
+  const text = useMessages("search");
   const [lit, setLit] = useState<string | null>(null);
   const all = changes(before.results, after.results);
   const rows = Math.max(before.results.length, after.results.length);
@@ -31,13 +33,13 @@ export function Comparison({ before, after, onOpen }: Props) {
     />
   );
   return (
-    <section className="stack" aria-label="Comparison">
+    <section className="stack" aria-label={text.comparison}>
       <h2 className="summary">{summary(all)}</h2>
       {rows > 0 && (
         <div className="sides">
-          {list("Settings A", before.results, ["left"])}
+          {list(text.settings("A"), before.results, ["left"])}
           <Lines all={all} rows={rows} lit={lit} />
-          {list("Settings B", after.results, ["up", "down", "entered", "same"])}
+          {list(text.settings("B"), after.results, ["up", "down", "entered", "same"])}
         </div>
       )}
       {rows > 0 && <ChangesTable all={all} onOpen={onOpen} />}
@@ -57,11 +59,12 @@ interface RankedProps {
 }
 
 function Ranked({ title, results, all, kinds, lit, onLight, onOpen }: RankedProps) {
+  const text = useMessages("search");
   return (
     <section aria-label={title}>
       <h3>
         {title}
-        {results.length === 0 && <span className="small"> found nothing</span>}
+        {results.length === 0 && <span className="small"> {text.foundNothing}</span>}
       </h3>
       <ol className="ranked">
         {results.map((result, index) => {
@@ -80,7 +83,7 @@ function Ranked({ title, results, all, kinds, lit, onLight, onOpen }: RankedProp
               <div className="what">
                 <DocumentButton passage={result} onOpen={onOpen} />
                 <p className="small" dir="auto">
-                  {[place(result), scoreText(result)].filter(Boolean).join(" · ")}
+                  {[place(result), text.scored(figure(result.score))].filter(Boolean).join(" · ")}
                 </p>
               </div>
               {change && kinds.includes(change.kind) && <ChangeBadge change={change} />}
@@ -90,12 +93,6 @@ function Ranked({ title, results, all, kinds, lit, onLight, onOpen }: RankedProp
       </ol>
     </section>
   );
-}
-
-function scoreText(result: RetrievedResult): string {
-  return isKnown(result.relevance)
-    ? `${percent(result.relevance)} relevant`
-    : `score ${figure(result.score)}`;
 }
 
 const SIGNS = { up: "▲", down: "▼", same: "=", entered: "+", left: "−" } as const;
@@ -138,15 +135,16 @@ function Lines({ all, rows, lit }: { all: Change[]; rows: number; lit: string | 
 
 /** The same for narrow screens, and for people who prefer a table. */
 function ChangesTable({ all, onOpen }: { all: Change[]; onOpen: (passage: Shown) => void }) {
+  const text = useMessages("search");
   return (
     <Table
       className="changes"
-      caption={<Hidden>What changed from settings A to settings B</Hidden>}
+      caption={<Hidden>{text.changes}</Hidden>}
       rows={all}
       keyOf={({ key }) => key}
       columns={[
         [
-          "Document",
+          text.document,
           ({ after, before }) => {
             const result = after ?? before;
             return result && <DocumentButton passage={result} onOpen={onOpen} />;
@@ -154,7 +152,7 @@ function ChangesTable({ all, onOpen }: { all: Change[]; onOpen: (passage: Shown)
         ],
         ["A", ({ from }) => from ?? "–", "number"],
         ["B", ({ to }) => to ?? "–", "number"],
-        ["Change", (change) => <ChangeBadge change={change} />],
+        [text.change, (change) => <ChangeBadge change={change} />],
       ]}
     />
   );

@@ -2,28 +2,29 @@
 
 import type { RetrieveResponse, SliceReport } from "../../api/types";
 import { isKnown, milliseconds, percent } from "../../format";
+import { useMessages } from "../../messages";
 import { Badge, Scrolling } from "../../parts/shapes";
+import { sentence } from "../../parts/states";
 import { HeadRow, Table } from "../../parts/Table";
 import { Bar } from "./Bar";
 import { groups, reportName, type SliceGroup, whereName } from "./ranking";
 
-const STATUS = {
-  failed: { badge: "bad", label: "failed" },
-  timeout: { badge: "warn", label: "too late" },
-} as const;
-
 /** The searches ran at the same time, so each bar begins at 0 and the longest decides. */
 export function SlicesTable({ response }: { response: RetrieveResponse }) {
+  const text = useMessages("search");
+  const { columns } = text;
   const total = Math.max(
     response.milliseconds,
     1,
     ...response.slices.map((report) => report.milliseconds ?? 0),
   );
   return (
-    <Scrolling label="Searches in parallel">
+    <Scrolling label={text.parallel}>
       <table className="slices">
         <thead>
-          <HeadRow columns={[["Search"], ["Time"], ["Hits", "number"], ["Trust", "number"]]} />
+          <HeadRow
+            columns={[[columns.search], [columns.time], [columns.hits, "number"], [columns.trust, "number"]]}
+          />
         </thead>
         {groups(response.slices).map((group) => (
           <tbody key={group.name}>
@@ -31,7 +32,7 @@ export function SlicesTable({ response }: { response: RetrieveResponse }) {
               <tr>
                 <th scope="rowgroup" colSpan={4}>
                   {group.name}
-                  {group.reason && <p className="small">{group.reason}.</p>}
+                  {group.reason && <p className="small">{sentence(group.reason)}</p>}
                 </th>
               </tr>
             )}
@@ -42,7 +43,7 @@ export function SlicesTable({ response }: { response: RetrieveResponse }) {
         ))}
         <tbody>
           <tr>
-            <th scope="row">Whole search</th>
+            <th scope="row">{text.wholeSearch}</th>
             <td className="timed">
               <Bar share={response.milliseconds / total} kind="total" />
               {milliseconds(response.milliseconds)}
@@ -57,14 +58,19 @@ export function SlicesTable({ response }: { response: RetrieveResponse }) {
 }
 
 function SliceRow({ report, group, total }: { report: SliceReport; group: SliceGroup; total: number }) {
+  const text = useMessages("search");
   const { status, milliseconds: time, error, reason, trust } = report;
-  const own = [error, group.isNamed ? null : reason].filter(Boolean).map((text) => `${text}.`);
+  const own = [error, group.isNamed ? null : reason].filter(isKnown).map(sentence);
   return (
     <>
       <tr className={own.length > 0 ? "remarked" : ""}>
         <th scope="row" className={group.isNamed ? "member" : ""}>
           {group.isNamed ? whereName(report) : reportName(report)}{" "}
-          {status !== "ok" && <Badge kind={STATUS[status].badge}>{STATUS[status].label}</Badge>}
+          {status !== "ok" && (
+            <Badge kind={status === "failed" ? "bad" : "warn"}>
+              {status === "failed" ? text.failed : text.late}
+            </Badge>
+          )}
         </th>
         <td className="timed">
           <Bar share={(time ?? 0) / total} kind={status === "ok" ? "time" : "late"} />
@@ -85,15 +91,16 @@ function SliceRow({ report, group, total }: { report: SliceReport; group: SliceG
 }
 
 export function CorporaTable({ corpora }: { corpora: RetrieveResponse["corpora"] }) {
+  const text = useMessages("search");
   const most = Math.max(1, ...corpora.map((corpus) => corpus.candidates));
   return (
     <Table
       rows={corpora}
       keyOf={({ name }) => name}
       columns={[
-        ["Collection", ({ name }) => name],
+        [text.collection, ({ name }) => name],
         [
-          "Candidates",
+          text.candidates,
           ({ candidates }) => (
             <>
               <Bar share={candidates / most} kind="time" />
@@ -102,7 +109,7 @@ export function CorporaTable({ corpora }: { corpora: RetrieveResponse["corpora"]
           ),
           "timed",
         ],
-        ["Results", ({ results }) => results, "number"],
+        [text.results, ({ results }) => results, "number"],
       ]}
     />
   );

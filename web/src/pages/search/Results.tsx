@@ -1,12 +1,11 @@
-/** What a search found: the report of the search, and its results. */
+/** What a search found: its results, and below them how it went. */
 
-import type { InferredFilter, RetrieveResponse } from "../../api/types";
-import { count, isKnown, milliseconds, percent } from "../../format";
+import type { RetrieveResponse } from "../../api/types";
+import { isKnown, milliseconds } from "../../format";
+import { useMessages } from "../../messages";
 import { CopyAs } from "../../parts/CopyAs";
-import { CopyButton } from "../../parts/CopyButton";
-import { InferredChip } from "../../parts/InferredChip";
-import type { Shown } from "../../parts/Original";
-import { Button, Card } from "../../parts/shapes";
+import { documentName, plain } from "../../parts/names";
+import { Button } from "../../parts/shapes";
 import { Empty, Notes, Notice } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toParams } from "../../settings";
@@ -20,138 +19,106 @@ interface Props {
   name?: string;
   response: RetrieveResponse;
   settings: Settings;
+  /** The address that opens the original of a result. */
+  linkTo: (id: string) => string;
   onSearch: (settings: Settings) => void;
-  onOpen: (passage: Shown) => void;
 }
 
-export function Results({ name = "result", response, settings, onSearch, onOpen }: Props) {
+export function Results({ name = "result", response, settings, linkTo, onSearch }: Props) {
+  const text = useMessages("search");
   const { results } = response;
   const names = partNames(results);
   const scale = Math.max(1, ...results.map((result) => result.score));
   return (
-    <div className="results">
-      <section className="stack" aria-label="Results">
-        <header>
-          <h2>{count(results.length, "document")}</h2>
-          <p className="small">{facts(response)}</p>
-        </header>
-        <Remarks
-          response={response}
-          inferred={settings.infer ? (response.inferred_filter ?? null) : null}
-          onWithoutInference={() => onSearch({ ...settings, infer: false })}
-        />
-        {results.length === 0 && <Nothing settings={settings} onSearch={onSearch} />}
-        <ol className="stack">
-          {results.map((result, index) => (
+    <section className="stack results" aria-label={text.results}>
+      <header className="row spread">
+        <h2>{text.documents(results.length)}</h2>
+        <div className="row">
+          <a href={address("ask", toParams(settings))}>{text.askThis}</a>
+          <CopyAs kind="search" settings={settings} />
+        </div>
+      </header>
+      <Remarks response={response} />
+      {results.length === 0 && <Nothing settings={settings} onSearch={onSearch} />}
+      <ol className="found-list">
+        {results.map((result, index) => {
+          const id = `${name}-${index + 1}`;
+          return (
             <li key={`${resultKey(result)} ${index}`}>
               <ResultCard
-                id={`${name}-${index + 1}`}
-                result={result}
+                {...{ id, result, response, settings, names, scale, onSearch }}
                 rank={index + 1}
-                response={response}
-                names={names}
-                scale={scale}
-                onOpen={onOpen}
+                link={linkTo(id)}
               />
             </li>
-          ))}
-        </ol>
-      </section>
-      <div className="stack report">
-        <Card title="How the search went">
-          <SlicesTable response={response} />
-          {response.corpora.length > 0 && <CorporaTable corpora={response.corpora} />}
-        </Card>
-        <Card title="Take it with you">
-          <div className="row">
-            <CopyButton label="Copy the address" text={() => location.href} />
-            <CopyAs kind="search" settings={settings} />
-          </div>
-          <p>
-            <a href={address("ask", toParams(settings))}>Ask this</a> and get an answer.
-          </p>
-        </Card>
-      </div>
-    </div>
+          );
+        })}
+      </ol>
+      <details className="search-report">
+        <summary>
+          {text.report} <span className="small">{facts(response, text.cached)}</span>
+        </summary>
+        <SlicesTable response={response} />
+        {response.corpora.length > 0 && <CorporaTable corpora={response.corpora} />}
+      </details>
+    </section>
   );
 }
 
-interface RemarksProps {
-  response: RetrieveResponse;
-  inferred: InferredFilter | null;
-  onWithoutInference: () => void;
-}
-
-function Remarks({ response, inferred, onWithoutInference }: RemarksProps) {
+function Remarks({ response }: { response: RetrieveResponse }) {
+  const text = useMessages("search");
   return (
     <>
-      {inferred && (
-        <p>
-          <InferredChip inferred={inferred} onRemove={onWithoutInference} />
-        </p>
-      )}
       {!response.complete && (
         <section className="box warning">
-          <h2>The search is incomplete</h2>
-          <p>Documents may be missing from these results.</p>
+          <h2>{text.incomplete}</h2>
+          <p>{text.incompleteHint}</p>
           <ul className="bullets">
-            {missingParts(response).map((text) => (
-              <li key={text}>{text}</li>
+            {missingParts(response).map((part) => (
+              <li key={part}>{part}</li>
             ))}
           </ul>
         </section>
       )}
-      {response.answerable === false && (
+      {response.missing && (
         <Notice kind="warning">
-          The documents may not answer this: the most relevant one is {percent(response.best_relevance)}{" "}
-          relevant.
+          <span dir="auto">{plain(response.missing.text)} </span>
+          {response.missing.documents.map(({ id, key }) => (
+            <span key={id}>
+              <a href={address("documents", {}, id)}>
+                <bdi>{documentName(key)}</bdi>
+              </a>{" "}
+            </span>
+          ))}
         </Notice>
       )}
+      {response.answerable === false && <Notice kind="warning">{text.notAnswerable}</Notice>}
       <Notes notes={response.notes} />
     </>
   );
 }
 
 function Nothing({ settings, onSearch }: { settings: Settings; onSearch: (settings: Settings) => void }) {
+  const text = useMessages("search");
   const { corpus, version, facets, minRelevance } = settings;
   const isNarrow =
     corpus !== null || version !== null || minRelevance !== null || Object.keys(facets).length > 0;
+  const everything = { corpus: null, version: null, facets: {}, mode: "prefer", minRelevance: null } as const;
   return (
-    <Empty title="Nothing found">
-      <p>
-        {isNarrow
-          ? "No document passes the settings of this search."
-          : "No document has anything to do with this question, or there are no documents yet."}
-      </p>
+    <Empty title={text.nothing} icon="search">
+      <p>{isNarrow ? text.nothingNarrow : text.nothingAtAll}</p>
       {isNarrow && (
-        <Button
-          onClick={() =>
-            onSearch({
-              ...settings,
-              corpus: null,
-              version: null,
-              facets: {},
-              mode: "prefer",
-              minRelevance: null,
-            })
-          }
-        >
-          Search everything
-        </Button>
+        <Button onClick={() => onSearch({ ...settings, ...everything })}>{text.searchEverything}</Button>
       )}
     </Empty>
   );
 }
 
-function facts(response: RetrieveResponse): string {
-  const { slices, best_relevance, age_seconds } = response;
-  return [
-    milliseconds(response.milliseconds),
-    slices.length > 1 && `${slices.length} searches in parallel`,
-    isKnown(best_relevance) && `best relevance ${percent(best_relevance)}`,
-    response.complete ? "complete" : "incomplete",
-    isKnown(age_seconds) && `from the cache, ${Math.round(age_seconds)} s old`,
-  ]
+function facts(
+  { milliseconds: time, age_seconds }: RetrieveResponse,
+  cached: (seconds: number) => string,
+): string {
+  return [milliseconds(time), isKnown(age_seconds) && cached(Math.round(age_seconds))]
     .filter(Boolean)
     .join(" · ");
 }

@@ -1,128 +1,211 @@
 /** Search, explained: what was found and why, what is missing and why, and what other settings would change. */
 
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { RetrieveResponse } from "../../api/types";
 import { type Loaded, useApp, useLoaded } from "../../context";
-import { count } from "../../format";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
+import { Icon } from "../../parts/Icon";
 import { OriginalDialog, type Shown } from "../../parts/Original";
-import { Button, Form } from "../../parts/shapes";
+import { SettingsRow } from "../../parts/SettingsRow";
+import { Button, Form, Skeleton } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
-import { Targets } from "../../parts/Targets";
-import { address, goOr, usePlace } from "../../route";
+import { address, go, goOr, usePlace } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
 import "../../style/search.css";
 import { Comparison } from "./Comparison";
 import { changes, summary } from "./changes";
+import { matches } from "./matches";
 import { fromAddress, type SearchPlace, toAddress } from "./place";
 import { Results } from "./Results";
 import { Whereabouts } from "./Whereabouts";
 
+/** The interface marks this many texts in a document. */
+const MOST_MARKS = 50;
+
 export default function SearchPage() {
   const { session } = useApp();
+  const text = useMessages("search");
   const { params } = usePlace();
-  const key = params.toString();
   const place = fromAddress(params);
-  const [draft, setDraft] = useState<SearchPlace>(place);
+  const { question } = place.settings;
+  const [written, setWritten] = useState(question);
+  const [isLooking, setLooking] = useState(false);
   const [open, setOpen] = useState<Shown | null>(null);
+  const field = useRef<HTMLInputElement>(null);
+  const missingButton = useRef<HTMLButtonElement>(null);
   const first = useSearch(place.settings);
   const second = useSearch(place.other);
-  useEffect(() => setDraft(fromAddress(new URLSearchParams(key))), [key]);
+  useEffect(() => setWritten(question), [question]);
   useSpoken(first, second, place.other !== null);
+  const linked = useLinked(place, first.data, second.data);
+  useEffect(() => {
+    if (question === "") field.current?.focus();
+  }, [question]);
 
-  const submit = (next: SearchPlace) => {
+  const submit = ({ open: _, ...next }: SearchPlace) =>
     goOr(address("search", toAddress(next)), () => {
       first.reload();
       if (next.other) second.reload();
     });
+  /** What is written counts, also for those who change a setting before they press the button. */
+  const change = (settings: Settings, other: Settings | null) => {
+    const next = withQuestion({ settings, other, missing: place.missing }, written.trim() || question);
+    if (question === "") go(address("search", toAddress(withQuestion(next, ""))), { replace: true });
+    else submit(next);
   };
-  const search = (settings: Settings) => submit({ ...place, settings });
-  const { question } = place.settings;
-  const explained = (
-    name: "a" | "b",
-    response: RetrieveResponse,
-    settings: Settings,
-    onSearch: (next: Settings) => void,
-  ) => (
-    <details className="side">
-      <summary>Results of settings {name.toUpperCase()}, explained</summary>
-      <Results {...{ name, response, settings, onSearch }} onOpen={setOpen} />
+  const results = (name: string, response: RetrieveResponse, settings: Settings, isOther = false) => (
+    <Results
+      {...{ name, response, settings }}
+      linkTo={linked.linkTo}
+      onSearch={(next) => submit(isOther ? { ...place, other: next } : { ...place, settings: next })}
+    />
+  );
+  const explained = (name: "a" | "b", list: ReactNode) => (
+    <details className="explained">
+      <summary>{text.explained(name.toUpperCase())}</summary>
+      {list}
     </details>
   );
-  const isChanged =
-    toAddress({ ...draft, missing: "" }).toString() !== toAddress({ ...place, missing: "" }).toString();
+  const isMissingOpen = question !== "" && (isLooking || place.missing !== "");
 
   return (
     <div className="stack search-page">
-      <h1 className="visually-hidden">Search</h1>
+      <h1 className="visually-hidden">{text.title}</h1>
       <Form
         className="search-form"
         onSubmit={() => {
-          if (draft.settings.question.trim()) submit(withQuestion(draft, draft.settings.question));
+          if (written.trim()) submit(withQuestion(place, written.trim()));
         }}
       >
-        <div className="question">
+        <div className="search-box">
+          <Icon name="search" />
           <input
+            ref={field}
             type="search"
-            aria-label="Question"
+            aria-label={text.title}
             dir="auto"
-            placeholder="Search your documents"
-            value={draft.settings.question}
-            onChange={(event) => setDraft(withQuestion(draft, event.target.value))}
+            placeholder={text.placeholder}
+            value={written}
+            onChange={(event) => setWritten(event.target.value)}
           />
-          <Button type="submit" kind="primary" disabled={!draft.settings.question.trim()}>
-            Search
+          <Button type="submit" kind="primary" aria-disabled={!written.trim()}>
+            {text.submit}
           </Button>
         </div>
-        <Targets
-          a={draft.settings}
-          b={draft.other}
-          onChange={(settings, other) => {
-            const next = { ...draft, settings, other };
-            setDraft(next);
-            if (!other && place.other) submit({ ...next, missing: place.missing });
-          }}
+        <SettingsRow
+          settings={place.settings}
+          onChange={(next) => change(next, place.other)}
+          legend={place.other ? text.settings("A") : undefined}
+          inferred={first.data?.inferred_filter}
         >
-          {isChanged && draft.settings.question.trim() !== "" && (
-            <span className="small">Press Search to use what you changed.</span>
+          <Button
+            kind="quiet"
+            className="quiet compare"
+            aria-pressed={place.other !== null}
+            onClick={() => change(place.settings, place.other ? null : { ...place.settings })}
+          >
+            {place.other ? text.stopComparing : text.compare}
+          </Button>
+          {question !== "" && (
+            <Button
+              kind="quiet"
+              ref={missingButton}
+              aria-expanded={isMissingOpen}
+              onClick={() => {
+                setLooking(!isMissingOpen);
+                if (place.missing) submit({ ...place, missing: "" });
+              }}
+            >
+              <Icon name="missing" size={15} /> {text.missing}
+            </Button>
           )}
-        </Targets>
+        </SettingsRow>
+        {place.other && (
+          <SettingsRow
+            settings={place.other}
+            onChange={(next) => change(place.settings, next)}
+            legend={text.settings("B")}
+            inferred={second.data?.inferred_filter}
+          />
+        )}
       </Form>
-      {question !== "" && (
+      {isMissingOpen && (
         <Whereabouts
           place={place}
           resultsShown={place.other === null ? (first.data?.results.length ?? 0) : 0}
           onMissing={(missing) => submit({ ...place, missing })}
           onSearch={submit}
           onOpen={setOpen}
+          onClose={() => {
+            setLooking(false);
+            if (place.missing) submit({ ...place, missing: "" });
+            missingButton.current?.focus();
+          }}
         />
       )}
       {question === "" ? (
         <Start example={session.settings.example} />
       ) : place.other ? (
-        <Answered searches={[first, second]} what="both rankings">
+        <Answered searches={[first, second]} what={text.bothRankings}>
           {(before, after) => (
             <>
               <Comparison before={before} after={after} onOpen={setOpen} />
-              {explained("a", before, place.settings, (settings) => submit({ ...place, settings }))}
-              {explained("b", after, place.other ?? place.settings, (other) => submit({ ...place, other }))}
+              {explained("a", results("a", before, place.settings))}
+              {explained("b", results("b", after, place.other ?? place.settings, true))}
             </>
           )}
         </Answered>
       ) : (
-        <Answered searches={[first]} what="the results">
-          {(response) => (
-            <Results response={response} settings={place.settings} onSearch={search} onOpen={setOpen} />
-          )}
+        <Answered searches={[first]} what={text.theResults}>
+          {(response) => results("result", response, place.settings)}
         </Answered>
       )}
-      {open && <OriginalDialog passage={open} onClose={() => setOpen(null)} />}
+      {open && <OriginalDialog passage={withMarks(question, open)} areWords onClose={() => setOpen(null)} />}
+      {linked.passage && (
+        <OriginalDialog passage={withMarks(question, linked.passage)} areWords onClose={linked.close} />
+      )}
     </div>
   );
 }
 
 function withQuestion({ settings, other, missing }: SearchPlace, question: string): SearchPlace {
   return { settings: { ...settings, question }, other: other && { ...other, question }, missing };
+}
+
+/** A passage whose words that match are marked in its document. */
+function withMarks(question: string, passage: Shown): Shown {
+  const quoted = matches(question, passage.content).slice(0, MOST_MARKS);
+  return { ...passage, quoted } as Shown;
+}
+
+interface Linked {
+  passage: Shown | null;
+  linkTo: (id: string) => string;
+  close: () => void;
+}
+
+/** The result whose original the address opens, so that *Back* closes it. */
+function useLinked(
+  place: SearchPlace,
+  first: RetrieveResponse | null,
+  second: RetrieveResponse | null,
+): Linked {
+  const { open = "" } = place;
+  const [name = "", rank = ""] = open.split("-");
+  const response = name === "b" ? second : first;
+  const passage = response?.results[Number(rank) - 1] ?? null;
+  const last = useRef("");
+  useEffect(() => {
+    if (open === "" && last.current) document.querySelector<HTMLElement>(`#${last.current} h3 a`)?.focus();
+    last.current = /^(result|a|b)-\d+$/.test(open) ? open : "";
+  }, [open]);
+  const linkTo = (id: string) => address("search", toAddress({ ...place, open: id }));
+  const close = () => {
+    const { open: _, ...closed } = place;
+    go(address("search", toAddress(closed)), { replace: true });
+  };
+  return { passage: open === "" ? null : passage, linkTo, close };
 }
 
 type Search = Loaded<RetrieveResponse | null>;
@@ -139,12 +222,13 @@ function useSearch(settings: Settings | null): Search {
 /** Say once what was found. */
 function useSpoken(first: Search, second: Search, isPair: boolean): void {
   const announce = useAnnounce();
+  const text = useMessages("search");
   const [a, b] = [first.data, second.data];
   useEffect(() => {
     if (!a || (isPair && !b)) return;
     if (b && isPair) announce(summary(changes(a.results, b.results)));
-    else announce(`${count(a.results.length, "document")} found`);
-  }, [a, b, isPair, announce]);
+    else announce(text.found(a.results.length));
+  }, [a, b, isPair, announce, text]);
 }
 
 interface AnsweredProps {
@@ -162,7 +246,7 @@ function Answered({ searches, what, children }: AnsweredProps) {
   };
   if (failed?.error) return <ErrorBox error={failed.error} onRetry={reload} />;
   const [first, second = first] = searches.flatMap(({ shown }) => shown ?? []);
-  if (!first || !second || searches.some(({ shown }) => !shown)) return <Loading what={what} />;
+  if (!first || !second || searches.some(({ shown }) => !shown)) return <Coming what={what} />;
   const isWaiting = searches.some(({ isLoading }) => isLoading);
   return (
     <div className={`stack ${isWaiting ? "waiting" : ""}`} aria-busy={isWaiting}>
@@ -171,13 +255,26 @@ function Answered({ searches, what, children }: AnsweredProps) {
   );
 }
 
-function Start({ example }: { example: string | null }) {
+/** The places of the first results. */
+function Coming({ what }: { what: string }) {
   return (
-    <Empty title="Search, and see why">
-      <p>Each result says how it came to its place, and you can ask why a document is not among them.</p>
+    <div className="stack results">
+      <Loading what={what} />
+      {[4, 3, 4].map((lines, index) => (
+        <Skeleton key={index} lines={lines} />
+      ))}
+    </div>
+  );
+}
+
+function Start({ example }: { example: string | null }) {
+  const text = useMessages("search");
+  return (
+    <Empty title={text.start} icon="search">
+      <p>{text.startHint}</p>
       {example && (
         <p>
-          For example: <a href={address("search", { q: example })}>{example}</a>
+          {text.example} <a href={address("search", { q: example })}>{example}</a>
         </p>
       )}
     </Empty>

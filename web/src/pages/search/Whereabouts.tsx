@@ -1,21 +1,21 @@
 /** "Why is my document not here?": the first reason that applies, and what to do next. */
 
-import { useEffect, useState } from "react";
+import { useEffect, useRef } from "react";
 import type { ExplainResponse } from "../../api/types";
 import { useApp, useLoaded } from "../../context";
 import { isKnown } from "../../format";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
-import { TextField } from "../../parts/fields";
+import { FindDocument } from "../../parts/FindDocument";
 import { documentName, plain } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
-import { Badge, Button, Form } from "../../parts/shapes";
+import { Badge, Button, IconButton } from "../../parts/shapes";
 import { ErrorBox, Loading } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
 import { ExplanationDetails } from "./ExplanationDetails";
-import { steps } from "./explanation";
+import { steps, told } from "./explanation";
 import type { SearchPlace } from "./place";
-import { useSuggestions } from "./suggestions";
 
 interface Props {
   place: SearchPlace;
@@ -24,19 +24,30 @@ interface Props {
   onMissing: (document: string) => void;
   onSearch: (place: SearchPlace) => void;
   onOpen: (passage: Shown) => void;
+  onClose: () => void;
 }
 
-export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch, onOpen }: Props) {
+export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch, onOpen, onClose }: Props) {
+  const text = useMessages("search");
   const { settings, other, missing } = searched;
+  const box = useRef<HTMLElement>(null);
   const common = { document: missing, resultsShown, onMissing, onOpen };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only people who open it want to write
+  useEffect(() => {
+    if (!missing) box.current?.querySelector("input")?.focus();
+  }, []);
   return (
-    <details className="card whereabouts" open={missing !== ""}>
-      <summary>Why is my document not here?</summary>
-      <MissingForm missing={missing} onMissing={onMissing} />
+    <section className="card stack whereabouts" aria-label={text.missingTitle} ref={box}>
+      <div className="row spread">
+        <h2>{text.missingTitle}</h2>
+        <IconButton icon="close" label={text.closeMissing} onClick={onClose} />
+      </div>
+      {!missing && <p className="small">{text.missingHint}</p>}
+      <FindDocument label={text.missing} onChoose={(document) => onMissing(document.key)} />
       {missing && (
         <Explained
           {...common}
-          title={other ? "With settings A" : null}
+          title={other ? text.withSettings("A") : null}
           settings={settings}
           onSearch={(next) => onSearch({ ...searched, settings: next })}
         />
@@ -44,38 +55,12 @@ export function Whereabouts({ place: searched, resultsShown, onMissing, onSearch
       {missing && other && (
         <Explained
           {...common}
-          title="With settings B"
+          title={text.withSettings("B")}
           settings={other}
           onSearch={(next) => onSearch({ ...searched, other: next })}
         />
       )}
-    </details>
-  );
-}
-
-function MissingForm({ missing, onMissing }: { missing: string; onMissing: (document: string) => void }) {
-  const [text, setText] = useState(missing);
-  useEffect(() => setText(missing), [missing]);
-  const keys = useSuggestions(text);
-  return (
-    <Form
-      className="row"
-      onSubmit={() => {
-        if (text.trim()) onMissing(text.trim());
-      }}
-    >
-      <TextField
-        label="File name, words of it, or address (s3://)"
-        className="grow"
-        autoComplete="off"
-        known={keys}
-        value={text}
-        onChange={setText}
-      />
-      <Button type="submit" disabled={!text.trim()}>
-        Explain
-      </Button>
-    </Form>
+    </section>
   );
 }
 
@@ -91,30 +76,33 @@ interface ExplainedProps {
 
 function Explained(props: ExplainedProps) {
   const { title, settings, document: name, resultsShown, onMissing, onSearch, onOpen } = props;
+  const text = useMessages("search");
   const announce = useAnnounce();
   const request = { ...toRetrieve(settings), document: name };
   const explained = useLoaded(JSON.stringify(request), (client, signal) =>
     client.post("/api/explain", request, signal),
   );
   const { data } = explained;
-  const [label, kind] = data ? (REASONS[data.reason] ?? [data.reason, "warn"]) : [];
+  const reason = data && told(data, resultsShown);
   useEffect(() => {
-    if (data) announce(data.text);
-  }, [data, announce]);
+    if (reason) announce(reason);
+  }, [reason, announce]);
   return (
-    <section className="stack" aria-label={title ?? "The reason"}>
-      {title && <h2>{title}</h2>}
+    <section className="stack" aria-label={title ?? text.reason}>
+      {title && <h3>{title}</h3>}
       {explained.error && <ErrorBox error={explained.error} onRetry={explained.reload} />}
-      {!data && !explained.error && <Loading what="the reason" />}
+      {!data && !explained.error && <Loading what={text.theReason} />}
       {data && (
         <>
           <div className={`box ${data.found ? "info" : "warning"}`}>
             <p className="row">
-              <Badge kind={kind}>{label}</Badge>
-              <strong dir="auto">{documentName(data.document)}</strong>
+              <Badge kind={BADGES[data.reason] ?? "warn"}>{text.reasons[data.reason] ?? data.reason}</Badge>
+              <strong>
+                <bdi>{documentName(data.document)}</bdi>
+              </strong>
             </p>
             <p className="reason" dir="auto">
-              {plain(data.text)}
+              {reason}
             </p>
             <NextSteps
               explanation={data}
@@ -125,26 +113,19 @@ function Explained(props: ExplainedProps) {
               onMissing={onMissing}
             />
           </div>
-          <ExplanationDetails explanation={data} onOpen={onOpen} />
+          <ExplanationDetails explanation={data} question={settings.question} onOpen={onOpen} />
         </>
       )}
     </section>
   );
 }
 
-/** What each reason is called, with the kind of its badge. */
-const REASONS: Record<ExplainResponse["reason"], readonly [label: string, kind: string]> = {
-  found: ["It is here", "good"],
-  "not in the bucket": ["No such document", "bad"],
-  "not visible": ["No document that you see", "warn"],
-  "several documents": ["Which one?", "warn"],
-  "not processed yet": ["Still indexing", "warn"],
-  failed: ["Indexing failed", "bad"],
-  deleted: ["Deleted", "bad"],
-  "filtered out": ["Filtered out", "warn"],
-  "below relevance": ["Below the minimum", "warn"],
-  "ranked below": ["Ranked below", "warn"],
-  "not among candidates": ["Not among the candidates", "warn"],
+/** The kinds of badges; a filter or a rank is a warning. */
+const BADGES: Partial<Record<ExplainResponse["reason"], string>> = {
+  found: "good",
+  "not in the bucket": "bad",
+  failed: "bad",
+  deleted: "bad",
 };
 
 interface NextProps {
@@ -158,6 +139,7 @@ interface NextProps {
 
 function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onMissing }: NextProps) {
   const { me } = useApp();
+  const text = useMessages("search");
   const { reason, rank, details } = explanation;
   return (
     <p className="row">
@@ -172,7 +154,7 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
       ))}
       {reason === "found" && rank !== null && rank <= resultsShown && (
         <Button onClick={() => document.getElementById(`result-${rank}`)?.focus()}>
-          Go to result {rank}
+          {text.goToResult(rank)}
         </Button>
       )}
       {(details.matches ?? []).map((key) => (
@@ -180,9 +162,9 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
           <bdi>{plain(key)}</bdi>
         </Button>
       ))}
-      {reason === "not processed yet" && <Button onClick={onRetry}>Look again</Button>}
+      {reason === "not processed yet" && <Button onClick={onRetry}>{text.lookAgain}</Button>}
       {reason === "not in the bucket" && me.rights.includes("write") && (
-        <a href={address("documents")}>Upload a document</a>
+        <a href={address("documents")}>{text.uploadOne}</a>
       )}
       {isKnown(details.status) && <DocumentLink uri={explanation.document} />}
     </p>
@@ -191,9 +173,10 @@ function NextSteps({ explanation, settings, resultsShown, onSearch, onRetry, onM
 
 /** A way to the page of a document, which is addressed by its id. */
 function DocumentLink({ uri }: { uri: string }) {
+  const text = useMessages("search");
   const list = useLoaded(`document ${uri}`, (client, signal) =>
     client.get("/api/documents", { uri }, signal),
   );
   const id = list.data?.documents[0]?.id;
-  return id ? <a href={address("documents", {}, id)}>Open the document</a> : null;
+  return id ? <a href={address("documents", {}, id)}>{text.openDocument}</a> : null;
 }

@@ -1,5 +1,6 @@
 /** What moves between two rankings of one question. */
 import type { RetrievedResult } from "../../api/types";
+import { messages } from "../../messages";
 
 export type Kind = "up" | "down" | "same" | "entered" | "left";
 
@@ -42,35 +43,29 @@ function kindOf(from: number | null, to: number): Kind {
 
 /** What happened to one result: up 2, from 3 to 1. */
 export function described({ kind, from, to }: Change): string {
+  const text = messages("search");
   switch (kind) {
     case "up":
-      return `up ${(from ?? 0) - (to ?? 0)}`;
+      return text.movedUp((from ?? 0) - (to ?? 0));
     case "down":
-      return `down ${(to ?? 0) - (from ?? 0)}`;
+      return text.movedDown((to ?? 0) - (from ?? 0));
     case "same":
-      return "same place";
+      return text.samePlace;
     default:
-      return kind;
+      return text[kind];
   }
 }
 
-const SUMMARY: [Kind, string][] = [
-  ["up", "moved up"],
-  ["down", "moved down"],
-  ["entered", "entered"],
-  ["left", "left"],
-  ["same", "stayed"],
-];
+const KINDS: readonly Kind[] = ["up", "down", "entered", "left", "same"];
 
 /** One sentence: 3 moved up, 1 entered, 1 left. */
 export function summary(all: readonly Change[]): string {
-  if (all.length === 0) return "Neither search found anything.";
-  if (all.every((change) => change.kind === "same")) return "Both rankings are the same.";
-  const counts = SUMMARY.map(
-    ([kind, text]) => [all.filter((each) => each.kind === kind).length, text] as const,
-  );
+  const text = messages("search");
+  if (all.length === 0) return text.neither;
+  if (all.every((change) => change.kind === "same")) return text.sameRankings;
+  const counts = KINDS.map((kind) => [kind, all.filter((each) => each.kind === kind).length] as const);
   return `${counts
-    .filter(([count]) => count > 0)
-    .map(([count, text]) => `${count} ${text}`)
+    .filter(([, count]) => count > 0)
+    .map(([kind, count]) => text.changed[kind](count))
     .join(", ")}.`;
 }

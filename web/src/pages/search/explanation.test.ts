@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ExplainResponse } from "../../api/types";
 import { DEFAULTS, type Settings } from "../../settings";
-import { steps } from "./explanation";
+import { steps, told } from "./explanation";
 
 const explained = (
   values: Partial<ExplainResponse>,
@@ -71,4 +71,37 @@ test("a minimum relevance is left out", () => {
   const [step] = steps(explained({ reason: "below relevance" }), { ...settings, minRelevance: 0.5 });
 
   expect(step?.settings).toEqual(settings);
+});
+
+test("filters are explained in words, not as JSON", () => {
+  const filters = [
+    { of: "corpus_filter", clause: { corpus: "product" }, attribute: "corpus", value: "people" },
+    { of: "version_filter", clause: { version: { $eq: 2026 } }, attribute: "version", value: null },
+    { of: "metadata_filter", clause: { topic: { $in: ["api", "sdk"] } }, attribute: "topic", value: "leave" },
+    {
+      of: "MULTI_CORPUS_METADATA",
+      clause: { corpus: { $in: ["a", "b"] } },
+      attribute: "corpus",
+      value: null,
+    },
+  ];
+
+  expect(told(explained({ reason: "filtered out" }, { filters }), 0)).toBe(
+    "Only documents of the collection product are searched; this one is in people. " +
+      "Only documents of version 2026 are searched; this one has no version. " +
+      "Only documents with topic = api or sdk are searched; this one has topic = leave. " +
+      "Only the configured collections are searched: a or b; this one is in no collection.",
+  );
+});
+
+test("a rank below the results names no setting", () => {
+  expect(told(explained({ reason: "ranked below", rank: 12 }), 5)).toBe(
+    "It has rank 12, and 5 results are shown.",
+  );
+});
+
+test("what the API says of a failure has one full stop", () => {
+  const text = "It could not be indexed: it has a password. Correct the cause, and upload it again.";
+
+  expect(told(explained({ reason: "failed", text }), 0)).toBe(text);
 });

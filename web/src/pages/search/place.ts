@@ -1,4 +1,4 @@
-/** The address of the page: one or two settings, and the document that somebody misses. */
+/** The address of the page: one or two settings, the document that somebody misses, and what is open. */
 import { fromParams, type Settings, toParams } from "../../settings";
 
 export interface SearchPlace {
@@ -7,6 +7,8 @@ export interface SearchPlace {
   other: Settings | null;
   /** Key or URI of the missing document. */
   missing: string;
+  /** The id of the result whose original is open. */
+  open?: string;
 }
 
 const OTHER = "b.";
@@ -17,19 +19,22 @@ export function fromAddress(params: URLSearchParams): SearchPlace {
   const other = fromParams(
     new URLSearchParams(own.map(([name, value]) => [name.slice(OTHER.length), value])),
   );
+  const open = params.get("open");
   return {
     settings,
     other: params.has("compare") ? { ...other, question: settings.question } : null,
     missing: params.get("missing") ?? "",
+    ...(open ? { open } : {}),
   };
 }
 
-export function toAddress({ settings, other, missing }: SearchPlace): URLSearchParams {
+export function toAddress({ settings, other, missing, open }: SearchPlace): URLSearchParams {
   const params = toParams(settings);
   if (other !== null) {
     params.set("compare", "on");
     for (const [name, value] of toParams({ ...other, question: "" })) params.set(`${OTHER}${name}`, value);
   }
   if (missing) params.set("missing", missing);
+  if (open) params.set("open", open);
   return params;
 }

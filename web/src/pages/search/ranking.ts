@@ -1,6 +1,7 @@
 /** How a result came to its place, as figures and bars show it. */
 import type { RetrievedResult, RetrieveResponse, SliceReport } from "../../api/types";
 import { isKnown } from "../../format";
+import { messages } from "../../messages";
 
 /** A part of a score. */
 export interface Part {
@@ -20,27 +21,28 @@ interface SlicePlace {
 /** A difference that is only rounding. */
 const ROUNDING = 1e-4;
 
-const SLICES: Record<string, string> = {
-  filtered: "With the filter",
-  inferred: "With the inferred filter",
-  unfiltered: "Without a filter",
-};
-
 export function sliceName(slice: string): string {
-  return SLICES[slice] ?? slice;
+  return messages("search").slices[slice] ?? slice;
+}
+
+/** A name within a sentence. */
+export function within(name: string): string {
+  return name.charAt(0).toLowerCase() + name.slice(1);
 }
 
 /** The name of one of the parallel searches: people, with the filter. */
 export function reportName(report: SliceReport): string {
   const where = whereName(report);
-  if (!report.slice) return where || "The search";
+  if (!report.slice) return where || messages("search").theSearch;
   const name = sliceName(report.slice);
-  return where ? `${where}, ${name.toLowerCase()}` : name;
+  return where ? `${where}, ${within(name)}` : name;
 }
 
 /** What one of the parallel searches searched; empty if there was no choice. */
 export function whereName({ backend, corpus }: SliceReport): string {
-  return [backend, corpus && (corpus === "all" ? "Everything" : corpus)].filter(Boolean).join(", ");
+  return [backend, corpus && (corpus === "all" ? messages("search").everything : corpus)]
+    .filter(Boolean)
+    .join(", ");
 }
 
 /** Searches with the same filter in several collections or backends. */
@@ -70,24 +72,26 @@ export function groups(reports: readonly SliceReport[]): SliceGroup[] {
 
 /** The parts that add up to the score. */
 export function parts(result: RetrievedResult): Part[] {
+  const text = messages("search");
   const { ranking, score } = result;
   const contributions = Object.entries(ranking?.contributions ?? {}).filter(([, value]) => value > 0);
   if (!ranking || contributions.length === 0) {
     const base = Math.min(ranking?.base_score ?? score, score);
     const boost = score - base;
     return [
-      { name: "engine's score", value: base },
-      ...(boost > ROUNDING ? [{ name: "boost of the filter", value: boost }] : []),
+      { name: text.engineScore, value: base },
+      ...(boost > ROUNDING ? [{ name: text.boostOfFilter, value: boost }] : []),
     ];
   }
   const known = contributions.map(([name, value]) => ({ name: partName(name), value }));
   known.sort((a, b) => b.value - a.value);
   const rest = score - known.reduce((sum, part) => sum + part.value, 0);
-  return rest > ROUNDING ? [...known, { name: "other", value: rest }] : known;
+  return rest > ROUNDING ? [...known, { name: text.other, value: rest }] : known;
 }
 
 function partName(name: string): string {
-  return SLICES[name]?.toLowerCase() ?? name;
+  const slice = messages("search").slices[name];
+  return slice ? within(slice) : name;
 }
 
 /** The names of all parts of all results in one order, so that a part has the same colour everywhere. */
@@ -123,7 +127,8 @@ export function missingParts(response: RetrieveResponse): string[] {
   return response.slices
     .filter((report) => report.status !== "ok")
     .map((report) => {
-      const why = report.status === "timeout" ? "did not end in time" : "failed";
-      return `${reportName(report)}: ${why}${report.error ? ` (${report.error})` : ""}.`;
+      const text = messages("search");
+      const say = report.status === "timeout" ? text.latePart : text.failedPart;
+      return say(reportName(report), report.error ?? "");
     });
 }

@@ -1,0 +1,203 @@
+import type { Messages } from "..";
+import { wordsIn } from "../words";
+
+const { counted, number, plural } = wordsIn("de");
+
+export const quality: Messages["quality"] = {
+  title: "Qualität",
+  tabsLabel: "Was beurteilt wird",
+  tabs: {
+    results: "Treffer",
+    answers: "Antworten",
+    questions: "Fragen",
+    measure: "Messen",
+    gaps: "Nichts gefunden",
+  },
+  notSaved: (reason) =>
+    `Das letzte Urteil konnte nicht gespeichert werden und wurde zurückgenommen: ${reason}`,
+  judgments: "Ihre Urteile",
+  grades: ["Unpassend", "Verwandt", "Relevant", "Beantwortet es"],
+
+  form: {
+    placeholder: "Eine Frage, oder mehrere: jede auf einer Zeile",
+    ask: "Fragen",
+    search: "Suchen",
+    next: "Nächste Frage",
+    saving: "Wird gespeichert …",
+  },
+  undo: "Rückgängig",
+  undone: "Zurückgenommen",
+  nothingToUndo: "Nichts zurückzunehmen",
+  keys: "Tasten",
+  keysOff: "Tasten (aus)",
+  keysAct: "Einzelne Tasten wirken",
+  keysHint: "Während Sie in einem Feld schreiben, wirken sie nie.",
+  keysOf: {
+    grade: (grades) => `Treffer beurteilen, und weiter zum nächsten: ${grades}`,
+    nextResult: "Nächster Treffer",
+    previousResult: "Vorheriger Treffer",
+    undo: "Rückgängig",
+    next: "Nächste Frage",
+    these: "Diese Tasten",
+    good: "Gute Antwort",
+    bad: "Schlechte Antwort: die Frage als Regressionsfrage aufheben",
+  },
+
+  whichQuestion: "Welche Frage?",
+  noneJudged: "Noch keine Frage beurteilt",
+  continueHint: "Schreiben Sie eine Frage, oder fahren Sie mit der nächsten gespeicherten fort.",
+  gradeHint:
+    "Schreiben Sie eine Frage, und beurteilen Sie ihre Treffer von 0 (unpassend) bis 3 (beantwortet es).",
+  answerHint:
+    "Stellen Sie eine Frage, und beurteilen Sie die Antwort. Schlechte Antworten werden Regressionsfragen.",
+  resultCount: (count) => counted(count, "Treffer", "Treffer"),
+  results: "Treffer",
+  theResults: "Die Treffer",
+  nothingFound: "Nichts gefunden",
+  nothingFoundHint:
+    "Kein Dokument passt zu diesen Einstellungen. Ändern Sie die Frage oder die Einstellungen.",
+  incomplete:
+    "Die Suche ist unvollständig: Ein Teil schlug fehl oder kam zu spät, daher können Treffer fehlen.",
+  sourcesIncomplete: "Die Suche war unvollständig, daher können Quellen fehlen.",
+  notAnswerable: "Die Dokumente beantworten das vielleicht nicht.",
+  answer: "Antwort",
+  sources: "Quellen",
+  notJudged: "nicht beurteilt",
+  graded: (name, grade) => `${name}: ${grade ?? "Nicht beurteilt"}`,
+  resultIs: (rank, name, grade) => `Treffer ${rank}: ${name}, ${grade}`,
+  noDocument: "Diese Stelle nennt kein Dokument und kann nicht beurteilt werden.",
+  grade: "Note",
+
+  ofQuestion: "Qualität dieser Frage",
+  ndcg: "nDCG@10",
+  ndcgMeaning:
+    "1 ist die beste Reihenfolge: Was Sie am höchsten beurteilt haben, steht vorn. Weiter unten zählt ein Dokument weniger.",
+  saidNdcg: (value) => `nDCG ${value}`,
+  saidNone: "noch kein relevanter Treffer",
+  judgedOf: (judged, shown) => `${number(judged)} von ${number(shown)} beurteilt`,
+  othersCount: (count) =>
+    `; ${plural(count, { one: "der andere zählt", other: `die anderen ${number(count)} zählen` })} als unpassend`,
+  noRelevant: ". Noch kein relevantes Dokument",
+  missed: (count) => `${counted(count, "relevantes Dokument fehlt", "relevante Dokumente fehlen")} hier`,
+
+  everybody: "Urteile aller; wo sie sich widersprechen, zählt das letzte",
+  everybodys: "Die Urteile aller",
+  keptHere: "Beurteilen Sie Treffer oder Antworten; die Fragen werden hier aufgehoben.",
+  judgeResults: "Treffer beurteilen",
+  judgeAnswers: "Antworten beurteilen",
+  judged: "Beurteilte Fragen",
+  columns: {
+    question: "Frage",
+    judged: "Beurteilt",
+    relevant: "Davon relevant",
+    answer: "Antwort",
+    remove: "Entfernen",
+    notJudged: "Nicht beurteilt",
+    search: "Suche",
+    mean: "Mittel",
+    value: "Wert",
+    change: "Änderung",
+    oneByRank: "1 / Rang",
+  },
+  removeOf: (question) => `Urteile entfernen: ${question}`,
+  removed: (question) => `Entfernt: ${question}`,
+  restoreHint:
+    "Um eine entfernte Frage zurückzuholen, drücken Sie unter „Treffer“ oder „Antworten“ auf „Rückgängig“, bevor Sie diese Seite verlassen.",
+  judgeAnswer: "Antwort beurteilen",
+  askAgain: "Noch einmal fragen",
+  good: "gut",
+  regression: "Regressionsfrage",
+  right: (text) => `Richtig: ${text}`,
+  exporting: "Ausgabe als Dateien",
+  exportHint:
+    "Ein Datensatz im Format von BEIR, mit den Stellen der beurteilten Dokumente. Die Kommandozeile speichert dieselben Dateien und misst sie:",
+  copy: "Kopieren",
+  reading: "Die beurteilten Dokumente werden gelesen",
+  toGo: (count) => `: noch ${counted(count, "Dokument", "Dokumente")}`,
+  save: (path) => `${path} speichern`,
+  prepare: "Dateien vorbereiten",
+  leftOut: (names) => `Ausgelassen, weil Suchen keine Stelle von ihnen finden: ${names}`,
+
+  nothingToMeasure: "Noch nichts zu messen",
+  nothingToMeasureHint: "Eine Frage zählt, sobald ein relevantes Dokument bekannt ist.",
+  measure: "Messen",
+  measureAgain: "Noch einmal messen",
+  measured: "Gemessen",
+  cancelled: "Abgebrochen",
+  searchesOf: (done, all) => `${number(done)} von ${counted(all, "Suche", "Suchen")}`,
+  judgedQuestions: (count) => counted(count, "beurteilte Frage", "beurteilte Fragen"),
+  withoutRelevant: (count) =>
+    `; ${number(count)} ohne relevantes Dokument ${plural(count, { one: "bleibt", other: "bleiben" })} außen vor`,
+  earlierFigures: "Diese Zahlen gelten für frühere Einstellungen. Messen Sie noch einmal.",
+  noSearchWorked: (reason) => `Keine Suche gelang: ${reason}`,
+  noQuestions: "Es gibt keine Fragen",
+  compared: "A und B im Vergleich",
+  ofSettings: "Qualität dieser Einstellungen",
+  notSearched: (count, reason) =>
+    `${counted(count, "Frage konnte", "Fragen konnten")} nicht gesucht werden und ${plural(count, { one: "bleibt", other: "bleiben" })} außen vor: ${reason}`,
+  incompleteRuns: (count) =>
+    `${counted(count, "Suche war", "Suchen waren")} unvollständig, daher können die Zahlen zu niedrig sein.`,
+  questionCount: (count) => `${counted(count, "Frage", "Fragen")}.`,
+  unjudged: (count) =>
+    `${counted(count, "Treffer", "Treffer")} ohne Urteil ${plural(count, { one: "zählt", other: "zählen" })} als unpassend, daher kann die Qualität höher sein.`,
+  few: "Wenige Fragen sagen wenig. Mit 95-%-Intervallen misst dies die Fragen, die Sie als Dateien ausgeben:",
+  equallyGood: (count) =>
+    plural(count, {
+      one: "A und B sind bei der Frage gleich gut.",
+      other: `A und B sind bei allen ${number(count)} Fragen gleich gut.`,
+    }),
+  conclusion: (better, worse, equal) =>
+    `B ist bei ${number(better)} besser, bei ${number(worse)} schlechter und bei ${number(equal)} gleich, von ${counted(better + worse + equal, "Frage", "Fragen")}.`,
+  measures: "Was die Zahlen bedeuten",
+  meanings: {
+    ndcg: "Wie gut die Reihenfolge der ersten zehn Treffer ist: 1, wenn die am höchsten beurteilten Dokumente vorn stehen.",
+    recall: "Wie viele der relevanten Dokumente unter den ersten zehn Treffern sind.",
+    mrr: "1 geteilt durch den Rang des ersten relevanten Dokuments: 0,5, wenn es das zweite ist.",
+  },
+  each: "Jede Frage",
+  worstFirst: "Jede Frage, die schlechteste zuerst",
+  losesMost: "Jede Frage, die größten Verluste mit B zuerst",
+  ofA: (measure) => `${measure} von A`,
+  ofB: (measure) => `${measure} von B`,
+  compareLink: "Vergleichen",
+  whyLink: "Warum?",
+
+  gaps: {
+    title: "Fragen, die nichts fanden",
+    hint: "Fragen mit denselben Wörtern sind eine Zeile. Sie stammen aus Antworten, die als schlecht beurteilt wurden, und aus gemeldeten Lücken.",
+    hintStored:
+      "Fragen mit denselben Wörtern sind eine Zeile. Sie stammen aus Antworten, die als schlecht beurteilt wurden, aus gemeldeten Lücken und aus Fragen ohne Antwort.",
+    notStored:
+      "Fragen ohne Antwort werden nicht aufgehoben. Mit der Einstellung „questions“ kann der Betrieb sie aufheben.",
+    none: "Keine Frage wartet",
+    noneHint:
+      "Wenn jemand eine Lücke meldet oder eine Antwort als schlecht beurteilt, erscheint die Frage hier.",
+    noneIn: {
+      open: "Keine offene Frage",
+      answered: "Keine beantwortete Frage",
+      dismissed: "Keine verworfene Frage",
+    },
+    loading: "Die Fragen, die nichts fanden",
+    list: "Welche",
+    states: { open: "Offen", answered: "Beantwortet", dismissed: "Verworfen" },
+    times: (count, people) => `${number(count)}-mal, von ${counted(people, "Person", "Personen")}`,
+    noAnswer: (count) => `${number(count)} ohne Antwort`,
+    bad: (count) => `${counted(count, "schlechte Antwort", "schlechte Antworten")}`,
+    reported: (count) => `${number(count)} gemeldet`,
+    last: (time) => `zuletzt ${time}`,
+    comments: (count) => counted(count, "Bemerkung", "Bemerkungen"),
+    stateBy: (name) => `von ${name}`,
+    markAnswered: "Als beantwortet markieren",
+    dismiss: "Verwerfen",
+    reopen: "Wieder öffnen",
+    makeRegression: "Als Regressionsfrage aufheben",
+    isRegression: "Regressionsfrage",
+    madeRegression: "Als Regressionsfrage aufgehoben",
+    ask: "Noch einmal fragen",
+    search: "Suchen",
+    became: { open: "Wieder offen", answered: "Als beantwortet markiert", dismissed: "Verworfen" },
+    changeOf: (change, question) => `${change}: ${question}`,
+    leftOut: (count) => `${counted(count, "weitere Frage wird", "weitere Fragen werden")} nicht gezeigt.`,
+    notAll: "Es gibt zu viele Einträge, um alle zu lesen, daher können die Zahlen zu niedrig sein.",
+  },
+};

@@ -1,0 +1,171 @@
+/** One quiet row: what is searched, as far as it is not the default, and behind a button everything else. */
+
+import { type ReactNode, useState } from "react";
+import type { InferredFilter } from "../api/types";
+import { type Loaded, useLoaded } from "../context";
+import { useMessages } from "../messages";
+import type { Scalar, Settings } from "../settings";
+import "../style/settings.css";
+import { Icon } from "./Icon";
+import { describe } from "./InferredChip";
+import { Menu, MenuItem } from "./Menu";
+import { plain } from "./names";
+import { Chip, Hidden } from "./shapes";
+import { Await, sentence } from "./states";
+import { FilterChoices, TestTarget } from "./TestTarget";
+
+interface Props {
+  settings: Settings;
+  onChange: (settings: Settings) => void;
+  kind?: "ask" | "search";
+  /** The name of the row, if a page has two. */
+  legend?: string | undefined;
+  inferred?: InferredFilter | null | undefined;
+  /** What stands at the end of the row. */
+  children?: ReactNode;
+}
+
+const ALL = "all";
+
+export function SettingsRow({ settings, onChange, kind = "search", legend, inferred, children }: Props) {
+  const text = useMessages("parts");
+  const set = (change: Partial<Settings>) => onChange({ ...settings, ...change });
+  const chosen = Object.entries(settings.facets).flatMap(([key, values]) =>
+    values.map((value) => [key, value] as const),
+  );
+  const remove = (key: string, value: Scalar) => {
+    const { [key]: values = [], ...others } = settings.facets;
+    const rest = values.filter((each) => each !== value);
+    set({ facets: rest.length > 0 ? { ...others, [key]: rest } : others });
+  };
+  return (
+    <fieldset className="settings-row">
+      <legend className={legend ? "" : "visually-hidden"}>{legend ?? text.testTarget}</legend>
+      <Pick
+        title={text.collection}
+        what={text.collections}
+        load={useCorpora}
+        fixed={[null, ALL]}
+        value={settings.corpus}
+        name={(each) => (each === null ? text.allCollections : each === ALL ? text.allBalanced : plain(each))}
+        onChange={(corpus) => set({ corpus })}
+      />
+      <Pick
+        title={text.version}
+        what={text.versions}
+        load={useVersions}
+        fixed={[null]}
+        value={settings.version}
+        name={(each) => (each === null ? text.anyVersion : plain(String(each)))}
+        onChange={(version) => set({ version })}
+      />
+      {chosen.map(([key, value]) => {
+        const filter = plain(`${key}: ${value}`);
+        return (
+          <Chip key={filter} removeLabel={text.removeFilter(filter)} onRemove={() => remove(key, value)}>
+            {filter}
+          </Chip>
+        );
+      })}
+      {inferred && settings.infer && (
+        <Chip
+          icon="sparkles"
+          title={text.inferredFrom(plain(describe(inferred.filter)), sentence(inferred.reason ?? ""))}
+          removeLabel={text.withoutInferred}
+          onRemove={() => set({ infer: false })}
+        >
+          {plain(describe(inferred.filter))}
+        </Chip>
+      )}
+      <Menu
+        kind="quiet"
+        button={
+          <>
+            <Icon name="filter" size={15} /> {text.filters}
+          </>
+        }
+      >
+        <FilterChoices settings={settings} onChange={onChange} />
+      </Menu>
+      <Menu
+        kind="quiet"
+        button={
+          <>
+            <Icon name="settings" size={15} /> {text.testTarget}
+          </>
+        }
+      >
+        <TestTarget settings={settings} onChange={onChange} kind={kind} />
+      </Menu>
+      {children}
+    </fieldset>
+  );
+}
+
+function useCorpora() {
+  const found = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
+  return { found, values: found.data?.corpora.filter((each) => each.searchable).map((each) => each.name) };
+}
+
+function useVersions() {
+  const found = useLoaded("versions", (client) => client.get("/api/versions", {}));
+  return { found, values: found.data?.versions as Settings["version"][] | undefined };
+}
+
+interface PickProps<T> {
+  title: string;
+  /** What loads when the menu opens. */
+  what: string;
+  load: () => { found: Loaded<unknown>; values: readonly T[] | undefined };
+  /** What is there whether or not a document has it. */
+  fixed: readonly T[];
+  value: T;
+  name: (value: T) => string;
+  onChange: (value: T) => void;
+}
+
+/** One of several values. */
+function Pick<T>({ title, value, name, onChange, ...others }: PickProps<T>) {
+  return (
+    <Menu
+      kind="quiet"
+      button={
+        <>
+          <Hidden>{title}: </Hidden>
+          <bdi>{name(value)}</bdi> <Icon name="down" size={14} />
+        </>
+      }
+    >
+      {(close) => (
+        <Values
+          {...others}
+          name={name}
+          value={value}
+          onChoose={(next) => {
+            close();
+            onChange(next);
+          }}
+        />
+      )}
+    </Menu>
+  );
+}
+
+interface ValuesProps<T> extends Omit<PickProps<T>, "title" | "onChange"> {
+  onChoose: (value: T) => void;
+}
+
+function Values<T>({ load: useValues, what, fixed, value: chosen, name, onChoose }: ValuesProps<T>) {
+  const { found, values } = useValues();
+  const [first] = useState(chosen);
+  return (
+    <>
+      {[...new Set([...fixed, first, ...(values ?? [])])].map((value) => (
+        <MenuItem key={JSON.stringify(value)} isChosen={value === chosen} onClick={() => onChoose(value)}>
+          <bdi>{name(value)}</bdi>
+        </MenuItem>
+      ))}
+      {!values && <Await of={found} what={what} />}
+    </>
+  );
+}
