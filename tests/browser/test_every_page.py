@@ -34,6 +34,7 @@ PARTS: Final = (
     "#/judge/measure",
     "#/operate/access",
     "#/operate/view-as?as=user:bob,group:engineering",
+    "#/quality/gaps",
     f"#/search?q={QUESTION}&compare=on&b.k=3",
     f"#/search?q={QUESTION}&missing=leave-and-holidays-2026.md",
 )

@@ -62,7 +62,7 @@ interface MarkedProps {
 function Marked({ text, marked, before = "", after = "", isShort }: MarkedProps) {
   const shown = (part: string) => {
     const text = plain(part).replace(/(^|\n)#{1,6} /g, "$1");
-    return isShort ? text.replace(/\s*\n\s*\n\s*/g, " · ") : text;
+    return isShort ? text.replace(/([.!?:]?)\s*\n\s*\n\s*/g, (_, end) => (end ? `${end} ` : " · ")) : text;
   };
   return (
     <blockquote dir="auto">
