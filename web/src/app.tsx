@@ -75,9 +75,7 @@ export function App({ session }: { session: Session }) {
   );
 }
 
-interface Known extends Pick<AppValues, "me" | "kept"> {
-  isSignedIn: boolean;
-}
+type Known = Pick<AppValues, "me" | "kept" | "isSignedIn">;
 
 async function whoIs(client: Client, session: Session): Promise<Known> {
   if (session.isSignedOut) belongTo(null);

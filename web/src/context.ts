@@ -10,6 +10,8 @@ export interface AppValues {
   session: Session;
   me: Me;
   kept: Kept;
+  /** Whether somebody has signed in. */
+  isSignedIn: boolean;
 }
 
 export const AppContext = createContext<AppValues | null>(null);

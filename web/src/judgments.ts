@@ -111,7 +111,7 @@ export async function store(client: Client, change: Change): Promise<void> {
     document === null
       ? { query_id, query, answer_grade: grade === null ? null : grade > 0 ? 1 : 0, reference }
       : { query_id, query, document, grade };
-  await client.put("/api/judgments", body);
+  await client.put("/api/judgments", {}, body);
 }
 
 type Page = components["schemas"]["JudgmentList"];

@@ -74,3 +74,12 @@ function kept(storage: Storage): string[] {
 export function newId(): string {
   return [...crypto.getRandomValues(new Uint32Array(3))].map((number) => number.toString(36)).join("");
 }
+
+/** A UUID of random bits. */
+export function newUuid(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40; // version 4
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80; // variant of RFC 9562
+  const text = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return text.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}

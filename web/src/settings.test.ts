@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DEFAULTS, fromParams, type Settings, toAsk, toParams, toRetrieve } from "./settings";
+import { DEFAULTS, fromAsk, fromParams, type Settings, toAsk, toParams, toRetrieve } from "./settings";
 
 const FULL: Settings = {
   question: "Was gilt für 50 % & mehr?",
@@ -16,6 +16,13 @@ const FULL: Settings = {
 
 test("an address replays every setting", () => {
   expect(fromParams(new URLSearchParams(toParams(FULL).toString()))).toEqual(FULL);
+});
+
+test("a kept question has the settings that it was asked with", () => {
+  const { question, ...asked } = toAsk(FULL);
+
+  expect(fromAsk(question, asked)).toEqual({ ...FULL, minRelevance: null });
+  expect(fromAsk("A", {})).toEqual({ ...DEFAULTS, question: "A" });
 });
 
 test("defaults leave the address empty", () => {

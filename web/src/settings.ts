@@ -117,6 +117,27 @@ export function toAsk(settings: Settings, before?: Before): AskRequest {
   };
 }
 
+/** The settings of a question that was asked, as far as they can be chosen here. */
+export function fromAsk(question: string, asked: Partial<AskRequest>): Settings {
+  const facets = Object.entries(asked.metadata_filter ?? {}).flatMap(([key, clause]) => {
+    const values = (clause as { $in?: unknown } | null)?.$in;
+    return Array.isArray(values) ? [[key, values as Scalar[]] as const] : [];
+  });
+  const { rerank } = asked;
+  return {
+    ...DEFAULTS,
+    question,
+    corpus: asked.corpus_filter ?? null,
+    version: asked.version_filter ?? null,
+    facets: Object.fromEntries(facets),
+    mode: asked.filter_mode ?? DEFAULTS.mode,
+    infer: asked.infer_filter ?? DEFAULTS.infer,
+    reranker: rerank === false ? "none" : rerankerOf(rerank === true ? "lexical" : (rerank ?? null)),
+    topK: asked.top_k ?? null,
+    language: asked.language ?? null,
+  };
+}
+
 export function toRetrieve(settings: Settings): RetrieveRequest {
   const limit = settings.minRelevance === null ? {} : { min_relevance: settings.minRelevance };
   return { query: settings.question, ...options(settings), ...limit, explain: true };

@@ -5,7 +5,7 @@ export const wrong = (client: Client) => [
   // @ts-expect-error: no such path
   () => client.get("/api/document", {}),
   // @ts-expect-error: the path has no such method
-  () => client.put("/api/retrieve", { query: "x" }),
+  () => client.put("/api/retrieve", {}, { query: "x" }),
   // @ts-expect-error: the id is missing
   () => client.get("/api/documents/{id}", {}),
   // @ts-expect-error: no such parameter

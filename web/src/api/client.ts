@@ -58,8 +58,12 @@ export class Client {
     return this.json("POST", path, body, signal);
   }
 
-  put<P extends PathWith<"put">>(path: P, body: Body<"put", P>): Promise<Result<"put", P>> {
-    return this.json("PUT", path, body);
+  put<P extends PathWith<"put">>(
+    path: P,
+    params: Params<"put", P>,
+    body?: Body<"put", P>,
+  ): Promise<Result<"put", P>> {
+    return this.json("PUT", address(path, params), body);
   }
 
   patch<P extends PathWith<"patch">>(

@@ -6,6 +6,10 @@ type Schemas = components["schemas"];
 
 export type AskRequest = Requests["AskRequest"];
 export type AskResponse = Schemas["AskResponse"];
+export type ClosestDocument = Schemas["ClosestDocument"];
+export type Conversation = Schemas["Conversation"];
+export type ConversationSummary = Schemas["ConversationSummary"];
+export type ConversationTurn = Schemas["ConversationTurn"];
 export type DocumentDetail = Schemas["DocumentDetail"];
 export type DocumentReceipt = Schemas["DocumentReceipt"];
 export type DocumentView = Schemas["DocumentView"];

@@ -1,10 +1,17 @@
 import { useState } from "react";
 import { useMessages } from "../messages";
 import { useAnnounce } from "./Announcer";
+import { Icon, type IconName } from "./Icon";
 import { Button } from "./shapes";
 
 /** Copies a text. The button keeps its width when its label changes. */
-export function CopyButton({ label, text }: { label: string; text: () => string }) {
+interface Props {
+  label: string;
+  icon?: IconName;
+  text: () => string;
+}
+
+export function CopyButton({ label, icon, text }: Props) {
   const [state, setState] = useState<"ready" | "copied" | "failed">("ready");
   const announce = useAnnounce();
   const messages = useMessages("parts");
@@ -19,7 +26,10 @@ export function CopyButton({ label, text }: { label: string; text: () => string 
   };
   return (
     <Button kind="quiet" onClick={copy}>
-      {label} <span aria-hidden="true">{{ ready: " ", copied: "✓", failed: "✗" }[state]}</span>
+      {icon && (
+        <Icon name={{ ready: icon, copied: "check" as const, failed: "error" as const }[state]} size={16} />
+      )}
+      {label} {!icon && <span aria-hidden="true">{{ ready: " ", copied: "✓", failed: "✗" }[state]}</span>}
     </Button>
   );
 }

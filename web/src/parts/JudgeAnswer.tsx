@@ -6,6 +6,7 @@ import { questionId, store } from "../judgments";
 import { messages, useMessages } from "../messages";
 import { address } from "../route";
 import { useAnnounce } from "./Announcer";
+import { Icon } from "./Icon";
 import { Button, Form } from "./shapes";
 
 export interface Verdict {
@@ -18,17 +19,28 @@ interface Props {
   onJudge: (verdict: Verdict | null) => void;
   /** Keys that do the same, to show on the buttons. */
   keys?: readonly [good: string, bad: string];
+  /** Whether the buttons are as quiet as those next to them. */
+  isQuiet?: boolean;
 }
 
-export function JudgeAnswer({ verdict, onJudge, keys }: Props) {
+export function JudgeAnswer({ verdict, onJudge, keys, isQuiet = false }: Props) {
   const text = useMessages("parts");
   const button = (grade: number, label: string, key: string | undefined) => (
     <GradeButton
       isGood={grade === 1}
       isChosen={verdict?.grade === grade}
+      isQuiet={isQuiet}
+      label={label}
       onChange={(isChosen) => onJudge(isChosen ? { grade, reference: verdict?.reference ?? null } : null)}
     >
-      {label} {key && <kbd>{key}</kbd>}
+      {isQuiet ? (
+        <>
+          <Icon name={grade ? "good" : "bad"} size={16} /> {grade ? text.goodShort : text.badShort}
+        </>
+      ) : (
+        label
+      )}{" "}
+      {key && <kbd>{key}</kbd>}
     </GradeButton>
   );
   return (
@@ -43,15 +55,19 @@ export function JudgeAnswer({ verdict, onJudge, keys }: Props) {
 interface GradeProps {
   isGood: boolean;
   isChosen: boolean;
+  isQuiet?: boolean;
+  /** Its name, if it shows a shorter one. */
+  label?: string;
   onChange: (isChosen: boolean) => void;
   children: ReactNode;
 }
 
 /** Gives a grade, or takes it back. */
-export function GradeButton({ isGood, isChosen, onChange, children }: GradeProps) {
+export function GradeButton({ isGood, isChosen, isQuiet, label, onChange, children }: GradeProps) {
   return (
     <Button
-      className={`judge ${isChosen ? (isGood ? "good" : "bad") : ""}`}
+      className={`judge ${isQuiet ? "quiet" : ""} ${isChosen ? (isGood ? "good" : "bad") : ""}`}
+      aria-label={isQuiet ? label : undefined}
       aria-pressed={isChosen}
       onClick={() => onChange(!isChosen)}
     >
@@ -91,8 +107,14 @@ export function told(verdict: Verdict | null): string {
   return verdict.grade ? text.judgedGood : text.judgedBad;
 }
 
+interface ThisProps {
+  question: string;
+  /** What else can be done with the answer. */
+  children?: ReactNode;
+}
+
 /** Judge the answer to a question wherever it is shown; what cannot be stored goes back. */
-export function JudgeThisAnswer({ question }: { question: string }) {
+export function JudgeThisAnswer({ question, children }: ThisProps) {
   const { client } = useApp();
   const text = useMessages("parts");
   const announce = useAnnounce();
@@ -113,7 +135,10 @@ export function JudgeThisAnswer({ question }: { question: string }) {
   };
   return (
     <>
-      <JudgeAnswer verdict={verdict} onJudge={judge} />
+      <div className="actions">
+        {children}
+        <JudgeAnswer verdict={verdict} onJudge={judge} isQuiet />
+      </div>
       {error && (
         <p className="box error" role="alert">
           {text.judgmentFailed(error.message)}

@@ -22,6 +22,8 @@ export const parts: Messages["parts"] = {
   judge: "Antwort beurteilen",
   good: "Gute Antwort",
   bad: "Schlechte Antwort",
+  goodShort: "Gut",
+  badShort: "Schlecht",
   keptAs: "Aufgehoben als ",
   regression: "Regressionsfrage",
   whatIsRight: "Was wäre richtig? (freiwillig)",

@@ -1,7 +1,8 @@
+import { ask } from "./ask";
 import { documents } from "./documents";
 import { frame } from "./frame";
 import { parts } from "./parts";
 import { quality } from "./quality";
 import { search } from "./search";
 
-export const en = { documents, frame, parts, quality, search };
+export const en = { ask, documents, frame, parts, quality, search };

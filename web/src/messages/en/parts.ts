@@ -22,6 +22,8 @@ export const parts = {
   judge: "Judge the answer",
   good: "Good answer",
   bad: "Bad answer",
+  goodShort: "Good",
+  badShort: "Bad",
   keptAs: "Kept as a ",
   regression: "regression question",
   whatIsRight: "What would be right? (optional)",

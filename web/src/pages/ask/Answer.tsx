@@ -1,18 +1,13 @@
-/** The text of an answer: each sentence with its verdict, each marker a way to its source. */
+/** The text of an answer: each marker a way to its source, and a remark where something is not supported. */
 
 import { Fragment } from "react";
-import type { AskResponse, Sentence } from "../../api/types";
-import { place, plain } from "../../parts/names";
+import type { Sentence } from "../../api/types";
+import { useMessages } from "../../messages";
+import { plain } from "../../parts/names";
 import { Button } from "../../parts/shapes";
 import { cut } from "../../parts/spans";
 import type { Asking } from "./conversation";
-import { markers, verdict } from "./pieces";
-
-const VERDICTS = {
-  quoted: { label: "quoted", badge: "good", title: "These words are in the documents" },
-  cited: { label: "cited", badge: "accent", title: "A source is named; its words were not compared" },
-  unsupported: { label: "unsupported", badge: "warn", title: "No source supports this sentence" },
-} as const;
+import { markers } from "./pieces";
 
 interface Props {
   asking: Asking;
@@ -22,6 +17,7 @@ interface Props {
 }
 
 export function Answer({ asking, lit, onLight, onOpen }: Props) {
+  const messages = useMessages("ask");
   const { response, text } = asking;
   const sentences: readonly Pick<Sentence, "start" | "end" | "citations">[] =
     response?.sentences ?? asking.cited;
@@ -31,8 +27,6 @@ export function Answer({ asking, lit, onLight, onOpen }: Props) {
         const sentence = piece.sentence === null ? undefined : sentences[piece.sentence];
         if (piece.sentence === null || !sentence) return <Fragment key={index}>{plain(piece.text)}</Fragment>;
         const known = response?.sentences[piece.sentence];
-        const found = known && verdict(known);
-        const shown = found && VERDICTS[found];
         const number = piece.sentence;
         return (
           // biome-ignore lint/a11y/noStaticElementInteractions: the mouse only repeats what focus does
@@ -49,19 +43,14 @@ export function Answer({ asking, lit, onLight, onOpen }: Props) {
                 <Button
                   key={place}
                   className="marker"
-                  aria-label={`Open source ${part}`}
+                  aria-label={messages.openSource(part)}
                   onClick={() => onOpen(part)}
                 >
                   {part}
                 </Button>
               ),
             )}
-            {shown && (
-              <span className={`verdict badge ${shown.badge}`} title={shown.title}>
-                {shown.label}
-                {known.support && `, ${known.support}`}
-              </span>
-            )}
+            {known && <Exception sentence={known} />}
           </span>
         );
       })}
@@ -69,12 +58,20 @@ export function Answer({ asking, lit, onLight, onOpen }: Props) {
   );
 }
 
-/** The answer as text, with its sources: for people who paste it elsewhere. */
-export function withSources(response: AskResponse): string {
-  const cited = response.sources.filter((source) => source.cited);
-  const lines = cited.map(
-    (source) =>
-      `[${source.number}] ${[source.source ?? "unnamed", place({ ...source, section: null })].filter(Boolean).join(", ")}`,
+/** A remark about a sentence that is not simply supported. */
+export function Exception({ sentence }: { sentence: Sentence }) {
+  const text = useMessages("ask");
+  const [label, why] = sentence.unsupported
+    ? [text.unsupported, text.unsupportedWhy]
+    : sentence.support === "partly"
+      ? [text.partly, text.judgedSo]
+      : sentence.support === "not supported"
+        ? [text.notSupported, text.judgedSo]
+        : [];
+  if (!label) return null;
+  return (
+    <span className="exception badge warn" title={why}>
+      {label}
+    </span>
   );
-  return [response.question, "", response.answer, "", ...lines].join("\n");
 }

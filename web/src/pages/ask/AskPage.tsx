@@ -1,27 +1,22 @@
-/** Ask: a question, its streamed answer with citations, and the conversation before it. */
+/** Ask: questions, their streamed answers with citations, and the conversation that they make. */
 
-import { useEffect, useState } from "react";
-import type { AskResponse, Source } from "../../api/types";
-import { useApp, useKept } from "../../context";
-import { count, isKnown, milliseconds, percent } from "../../format";
-import { CopyAs } from "../../parts/CopyAs";
+import { useEffect, useRef, useState } from "react";
+import type { ConversationTurn } from "../../api/types";
+import { type Loaded, useApp, useKept, useLoaded } from "../../context";
+import { loadConversation, sharedId } from "../../conversations";
+import { ConversationsButton } from "../../frame/Conversations";
+import { useMessages } from "../../messages";
 import { CopyButton } from "../../parts/CopyButton";
-import { InferredChip } from "../../parts/InferredChip";
-import { JudgeThisAnswer } from "../../parts/JudgeAnswer";
 import { plain } from "../../parts/names";
-import { OriginalDialog } from "../../parts/Original";
-import { QuestionBox } from "../../parts/QuestionBox";
-import { Button, Form } from "../../parts/shapes";
-import { Notes, Notice } from "../../parts/states";
-import { TestTarget } from "../../parts/TestTarget";
+import { Skeleton } from "../../parts/shapes";
+import { Await, Empty, Notice } from "../../parts/states";
 import { address, go, usePlace } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
 import "../../style/ask.css";
-import { Answer, withSources } from "./Answer";
-import { Closest } from "./Closest";
-import { type Answered, type Asking, CONVERSATIONS } from "./conversation";
-import { isRunning, Progress } from "./Progress";
-import { Sources } from "./Sources";
+import { Composer } from "./Composer";
+import { type Asking, CONVERSATIONS, keptTurn, START, shown, type Turn } from "./conversation";
+import { Exchange } from "./Exchange";
+import { isRunning } from "./Progress";
 import { useAsking } from "./useAsking";
 
 function addressOf(settings: Settings): string {
@@ -31,219 +26,223 @@ function addressOf(settings: Settings): string {
 const ASKED = { name: CONVERSATIONS, addressOf, isConversation: true };
 
 export function AskPage() {
-  const { session } = useApp();
+  const { id } = usePlace();
+  return id?.startsWith(sharedId("")) ? <SharedConversation key={id} id={id} /> : <Asked id={id} />;
+}
+
+/** The conversation of the person: what the service keeps of it if the address has one, else that of the tab. */
+function Asked({ id }: { id: string | null }) {
+  const messages = useMessages("ask");
   const { params, entry } = usePlace();
   const settings = fromParams(params);
   const key = toParams(settings).toString();
   const [text, setText] = useKept("ask.draft", "");
   const [target, setTarget] = useState<Settings>(settings);
   useEffect(() => setTarget(fromParams(new URLSearchParams(key))), [key]);
-  const { asking, earlier, again, stop, restart } = useAsking(settings, ASKED);
-  const isChanged =
-    settings.question !== "" && toParams({ ...target, question: settings.question }).toString() !== key;
+  const { asking, earlier, again, stop, conversation, open } = useAsking(settings, ASKED);
+  const opened = useOpened(id, open);
+  const box = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => {
+    // On a touch screen, the keyboard would cover the page.
+    if (matchMedia("(pointer: fine)").matches) box.current?.focus();
+  }, []);
+
+  const isAsked = settings.question !== "";
+  const isChanged = isAsked && toParams({ ...target, question: settings.question }).toString() !== key;
+  const current: Asking =
+    asking.question === settings.question ? asking : { ...START, question: settings.question };
+  const isBusy = isAsked && isRunning(current);
   const submit = () => {
+    if (isBusy) return;
+    box.current?.focus();
     if (text.trim()) {
       setText("");
       go(addressOf({ ...target, question: text }));
     } else if (isChanged) again({ ...target, question: settings.question });
   };
-  // On a phone, the box would hide the answer.
-  const isNarrow = matchMedia("(max-width: 45rem)").matches;
-  const isBusy = settings.question !== "" && isRunning(asking);
+  const edit = (question: string) => {
+    setText(question);
+    box.current?.focus();
+  };
+  const isOpening = id !== null && (!opened?.data || conversation !== id);
+  const turns: Shown[] = isOpening
+    ? []
+    : [...earlier.map(shownTurn), ...(isAsked ? [{ entry, asking: current, settings }] : [])];
+  const last = turns.at(-1);
 
   return (
-    <div className="stack">
-      <h1 className="visually-hidden">Ask</h1>
-      {earlier.length > 0 && <Others turns={earlier} />}
-      <Form className="ask-form" onSubmit={submit}>
-        <div className="question">
-          <QuestionBox
-            rows={2}
-            placeholder={settings.question ? "Ask a follow-up question" : "Ask your documents"}
-            value={text}
-            onChange={setText}
-          />
-          {isBusy ? (
-            <Button onClick={stop}>Stop</Button>
-          ) : (
-            <Button type="submit" kind="primary" disabled={!text.trim() && !isChanged}>
-              {text.trim() || !isChanged ? "Ask" : "Ask again"}
-            </Button>
-          )}
+    <div className={last || isOpening ? "ask" : "ask start-page"}>
+      <h1 className={last || isOpening ? "visually-hidden" : ""}>{messages.title}</h1>
+      <ConversationsButton />
+      {isOpening && opened && <Opening of={opened} />}
+      {last && (
+        <div className="exchanges">
+          {turns.map((turn) => (
+            <Exchange
+              key={turn.entry}
+              asking={turn.asking}
+              settings={turn.settings}
+              isLast={turn === last}
+              kept={turn.kept}
+              onRetry={() => (turn.entry === entry ? again(settings) : go(addressOf(turn.settings)))}
+              onEdit={() => edit(turn.asking.question)}
+            />
+          ))}
         </div>
-        {isNarrow && settings.question !== "" ? (
-          <details>
-            <summary>Test Target</summary>
-            <TestTarget settings={target} onChange={setTarget} kind="ask" />
-          </details>
-        ) : (
-          <TestTarget settings={target} onChange={setTarget} kind="ask" />
-        )}
-        {isChanged && !text.trim() && !isBusy && (
-          <p className="small">Press Ask again to ask the same question with what you changed.</p>
-        )}
-      </Form>
-      {settings.question !== "" && (
-        <Turn
-          key={entry}
-          asking={asking}
-          settings={settings}
-          onRetry={() => again(settings)}
-          onWithoutInference={() => again({ ...settings, infer: false })}
-          onEdit={() => setText(settings.question)}
-        />
       )}
-      {settings.question === "" && session.settings.example && (
-        <p>
-          For example:{" "}
-          <a href={address("ask", { q: session.settings.example })}>{session.settings.example}</a>
-        </p>
-      )}
-      {(settings.question !== "" || earlier.length > 0) && (
-        <p>
-          <Button
-            kind="quiet"
-            onClick={() => {
-              setText("");
-              restart();
-            }}
-          >
-            Start a new conversation
-          </Button>
-        </p>
-      )}
+      <Composer
+        box={box}
+        text={text}
+        onText={setText}
+        settings={target}
+        onSettings={setTarget}
+        isChanged={isChanged}
+        isRunning={isBusy}
+        isFollowUp={last !== undefined}
+        inferred={isAsked ? (current.found?.inferred_filter ?? null) : null}
+        onWithoutInference={() => again({ ...settings, infer: false })}
+        onSubmit={submit}
+        onStop={() => {
+          stop();
+          box.current?.focus();
+        }}
+      />
+      {!last && !isOpening && <Beginning />}
     </div>
   );
 }
 
-function Others({ turns }: { turns: readonly Answered[] }) {
-  return (
-    <details className="card">
-      <summary>{count(turns.length, "earlier question")} in this conversation</summary>
-      <ol className="stack">
-        {turns.map(({ entry, response }) => (
-          <li key={entry} dir="auto">
-            <strong>{plain(response.question)}</strong>
-            <p className="answer">{plain(response.answer)}</p>
-          </li>
-        ))}
-      </ol>
-    </details>
-  );
-}
-
-interface TurnProps {
+interface Shown {
+  entry: string;
   asking: Asking;
   settings: Settings;
-  onRetry: () => void;
-  onWithoutInference: () => void;
-  onEdit: () => void;
+  kept?: Pick<Turn, "withheld" | "changed"> | undefined;
 }
 
-function Turn({ asking, settings, onRetry, onWithoutInference, onEdit }: TurnProps) {
-  const [lit, setLit] = useState<{ sentence?: number; source?: number }>({});
-  const [open, setOpen] = useState<Source | null>(null);
-  const { response, found } = asking;
-  const sources = response?.sources ?? found?.sources ?? [];
-  const sentences = response?.sentences ?? asking.cited;
-  const litSources =
-    lit.sentence === undefined
-      ? lit.source === undefined
-        ? []
-        : [lit.source]
-      : (sentences[lit.sentence]?.citations ?? []);
-  const litSentence =
-    lit.sentence ??
-    (lit.source === undefined
-      ? null
-      : sentences.findIndex((each) => each.citations.includes(lit.source as number)));
-  const inferred = found?.inferred_filter;
-  const complete = found?.complete ?? true;
-  const openNumber = (number: number) => setOpen(sources.find((source) => source.number === number) ?? null);
+function shownTurn(turn: Turn): Shown {
+  const { entry, question, asked, response } = turn;
+  return {
+    entry,
+    asking: response ? shown(response) : { ...START, question, status: "unasked" },
+    settings: { ...fromParams(new URLSearchParams(asked)), question: question || (response?.question ?? "") },
+    kept: turn,
+  };
+}
+
+/** Load the conversation that an address names; null for one without. */
+function useOpened(id: string | null, open: (id: string, turns: readonly ConversationTurn[]) => void) {
+  const loaded = useLoaded(`conversation ${id}`, async (client, signal) =>
+    id === null ? null : loadConversation(client, id, signal),
+  );
+  const { data } = loaded;
+  useEffect(() => {
+    if (id !== null && data) open(id, data.turns);
+  }, [id, data, open]);
+  return id === null ? null : loaded;
+}
+
+function Opening({ of }: { of: Loaded<unknown> }) {
+  const text = useMessages("ask");
+  const { isSignedIn } = useApp();
   return (
-    <section className="turn" aria-label="Answer" aria-busy={isRunning(asking)}>
-      <header className="row">
-        <h2 dir="auto">{plain(asking.question)}</h2>
-        <Button kind="quiet" onClick={onEdit}>
-          Edit
-        </Button>
-      </header>
-      <div className="stack">
-        {asking.text !== "" && (
-          <Answer
-            asking={asking}
-            lit={litSentence}
-            onLight={(sentence) => setLit(sentence === null ? {} : { sentence })}
-            onOpen={openNumber}
-          />
-        )}
-        <Progress asking={asking} onRetry={onRetry} />
-        {response && !response.answered && response.answerer.provider !== "none" && (
-          <Notice kind="warning">
-            {response.closest_passages
-              ? "The documents may not answer this. These are the closest passages."
-              : "The documents do not answer this."}
-          </Notice>
-        )}
-        <Notes notes={response?.notes} />
-        {response && !response.answered && sources.length === 0 && (
-          <Closest settings={settings} question={response.searched_question ?? response.question} />
-        )}
-        {response && <Facts response={response} />}
-        {response && (
-          <div className="row">
-            <CopyButton label="Copy with sources" text={() => withSources(response)} />
-            <CopyButton label="Copy the address" text={() => location.href} />
-            <CopyAs kind="ask" settings={settings} />
-            <a href={address("search", toParams(settings))}>Why these sources?</a>
-          </div>
-        )}
-        {response && (
-          <JudgeThisAnswer
-            key={`${response.question} ${response.answer}`}
-            question={response.searched_question ?? response.question}
-          />
-        )}
-      </div>
-      {found && (
-        <div className="stack">
-          <h3 className="visually-hidden">Sources</h3>
-          {!complete && (
-            <Notice kind="warning">
-              The search is incomplete: a part of it failed or timed out, so sources may be missing.
-            </Notice>
-          )}
-          {inferred && settings.infer && <InferredChip inferred={inferred} onRemove={onWithoutInference} />}
-          {found.searched_question && (
-            <p className="small">
-              Searched for: <bdi>{plain(found.searched_question)}</bdi>
-            </p>
-          )}
-          <Sources
-            sources={sources}
-            lit={litSources}
-            onLight={(source) => setLit(source === null ? {} : { source })}
-            onOpen={setOpen}
-          />
-        </div>
-      )}
-      {open && <OriginalDialog passage={open} onClose={() => setOpen(null)} />}
-    </section>
+    <div className="exchanges">
+      {!of.error && <Skeleton lines={6} />}
+      <Await of={of} what={text.theConversation} />
+      {of.error && !isSignedIn && <Notice>{text.signInToSee}</Notice>}
+    </div>
   );
 }
 
-function Facts({ response }: { response: AskResponse }) {
-  const facts = [
-    response.answerer.provider === "none"
-      ? "No model was called"
-      : response.answerer.quotes
-        ? "Quoted from the documents, without a model"
-        : (response.answerer.model ?? response.answerer.provider),
-    isKnown(response.confidence) && `confidence ${percent(response.confidence)}`,
-    response.cut_off && "cut off at the maximum length",
-    (response.removed_citations ?? 0) > 0 &&
-      `${response.removed_citations} citations without a source removed`,
-    milliseconds(response.timings.total_ms),
-  ];
-  return <p className="small">{facts.filter(Boolean).join(" · ")}</p>;
+/** A conversation that somebody else shared, as far as the reader may see it. */
+function SharedConversation({ id }: { id: string }) {
+  const text = useMessages("ask");
+  const loaded = useLoaded(id, (client, signal) => loadConversation(client, id, signal));
+  const { data } = loaded;
+  if (!data)
+    return (
+      <div className="ask">
+        <h1 className="visually-hidden">{text.title}</h1>
+        <Opening of={loaded} />
+      </div>
+    );
+  const turns = data.turns.map((turn) => shownTurn(keptTurn(data.id, turn)));
+  return (
+    <div className="ask">
+      <h1 dir="auto">{plain(data.title)}</h1>
+      <p className="box info shared-by" dir="auto">
+        {text.sharedBy(plain(data.owner.replace(/^user:/, "")))}
+        {data.withheld_turns > 0 && ` ${text.withheldTurns(data.withheld_turns)}`}
+      </p>
+      <div className="exchanges">
+        {turns.map((turn) => (
+          <Exchange
+            key={turn.entry}
+            asking={turn.asking}
+            settings={turn.settings}
+            kept={turn.kept}
+            isLast={false}
+            onRetry={() => go(addressOf(turn.settings))}
+            onEdit={() => go(addressOf(turn.settings))}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** Before the first question: what can be asked, or what to do without documents. */
+function Beginning() {
+  const { session } = useApp();
+  const text = useMessages("ask");
+  const { data } = useLoaded("first document", (client, signal) =>
+    client.get("/api/documents", { limit: 1 }, signal),
+  );
+  const { example } = session.settings;
+  if (data?.documents.length === 0) return <FirstSteps />;
+  if (!data || !example) return null;
+  return (
+    <p className="examples">
+      <span className="small">{text.example}</span>
+      <a className="button" href={address("ask", { q: example })}>
+        <bdi>{plain(example)}</bdi>
+      </a>
+    </p>
+  );
+}
+
+function FirstSteps() {
+  const { me } = useApp();
+  const text = useMessages("ask");
+  const upload = {
+    title: text.upload,
+    body: (
+      <>
+        <p>{text.uploadHint}</p>
+        <a href={address("documents")}>{text.toUpload}</a>
+      </>
+    ),
+  };
+  return (
+    <Empty
+      title={text.firstSteps}
+      icon="documents"
+      steps={[
+        ...(me.rights.includes("write") ? [upload] : []),
+        { title: text.askFirst, body: <p>{text.askFirstHint}</p> },
+        {
+          title: text.invite,
+          body: (
+            <>
+              <p>{text.inviteHint}</p>
+              <CopyButton
+                icon="link"
+                label={text.copyAddress}
+                text={() => location.href.split("#")[0] ?? ""}
+              />
+            </>
+          ),
+        },
+      ]}
+    />
+  );
 }

@@ -1,7 +1,7 @@
 /** The passages that the answerer received; those that it cites come first. */
 
 import type { Source } from "../../api/types";
-import { count, isKnown, percent } from "../../format";
+import { useMessages } from "../../messages";
 import { documentName, plain } from "../../parts/names";
 import { PagePicture } from "../../parts/PagePicture";
 import { Badge, Button, Where } from "../../parts/shapes";
@@ -9,12 +9,15 @@ import { beginning, slice, spans } from "../../parts/spans";
 
 interface Props {
   sources: Source[];
+  /** Whether those that are not cited stand behind a line, although none is cited here. */
+  isFolded?: boolean;
   lit: readonly number[];
   onLight: (source: number | null) => void;
   onOpen: (source: Source) => void;
 }
 
-export function Sources({ sources, lit, onLight, onOpen }: Props) {
+export function Sources({ sources, isFolded = false, lit, onLight, onOpen }: Props) {
+  const text = useMessages("ask");
   const cited = sources.filter((source) => source.cited);
   const others = sources.filter((source) => !source.cited);
   const card = (source: Source) => (
@@ -30,9 +33,9 @@ export function Sources({ sources, lit, onLight, onOpen }: Props) {
     <div className="sources">
       {cited.map(card)}
       {others.length > 0 &&
-        (cited.length > 0 ? (
+        (cited.length > 0 || isFolded ? (
           <details>
-            <summary>{count(others.length, "more passage")}, not cited</summary>
+            <summary>{text.notCited(others.length)}</summary>
             <div className="sources">{others.map(card)}</div>
           </details>
         ) : (
@@ -42,35 +45,29 @@ export function Sources({ sources, lit, onLight, onOpen }: Props) {
   );
 }
 
-interface CardProps extends Omit<Props, "sources" | "lit"> {
+interface CardProps extends Omit<Props, "sources" | "isFolded" | "lit"> {
   source: Source;
   isLit: boolean;
 }
 
 function SourceCard({ source, isLit, onLight, onOpen }: CardProps) {
+  const text = useMessages("ask");
   return (
     <article
       className={`card source ${isLit ? "lit" : ""} ${source.cited ? "cited" : ""}`}
       id={`source-${source.number}`}
-      aria-label={`Source ${source.number}`}
+      aria-label={text.source(source.number)}
       onMouseEnter={() => onLight(source.number)}
       onFocus={() => onLight(source.number)}
     >
-      <div className="row spread">
-        <h3 dir="auto">
-          <Badge kind="accent">{source.number}</Badge> {documentName(source.source)}
-        </h3>
-        {isKnown(source.relevance) && (
-          <span className="small" title="Probability that people would judge this document relevant">
-            {percent(source.relevance)} relevant
-          </span>
-        )}
-      </div>
+      <h3 dir="auto">
+        <Badge kind="accent">{source.number}</Badge> {documentName(source.source)}
+      </h3>
       <Where of={source} />
       <Excerpt source={source} />
       <PagePicture link={source.picture} uri={source.source} onOpen={() => onOpen(source)} />
-      <Button onClick={() => onOpen(source)} aria-label={`Open the original of source ${source.number}`}>
-        Open the original
+      <Button kind="quiet" onClick={() => onOpen(source)} aria-label={text.openOriginalOf(source.number)}>
+        {(source.quoted ?? []).length > 0 ? text.openMarked : text.openOriginal}
       </Button>
     </article>
   );

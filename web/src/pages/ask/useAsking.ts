@@ -1,23 +1,28 @@
 /** Ask the question of the address, and keep its answer for whoever comes back to it. */
-import { useCallback, useEffect, useReducer, useRef } from "react";
+import { useCallback, useEffect, useReducer, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import { askStream } from "../../api/stream";
+import type { ConversationTurn } from "../../api/types";
 import { useApp, useKept } from "../../context";
+import { keptConversations } from "../../conversations";
+import { messages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { plain } from "../../parts/names";
 import { address, go, goOr, usePlace } from "../../route";
 import { fromParams, type Settings, toAsk, toParams } from "../../settings";
 import {
-  type Answered,
   type Asking,
   another,
   arriveAt,
   before,
+  begin,
   type Conversations,
-  NO_CONVERSATIONS,
+  keptTurn,
   reduce,
   START,
+  type Turn,
   turnsBefore,
+  withKept,
   withTurn,
 } from "./conversation";
 
@@ -33,11 +38,14 @@ interface Options {
 interface Asked {
   asking: Asking;
   /** The answers before this page's question: on a page without a question, those of the present conversation. */
-  earlier: Answered[];
+  earlier: Turn[];
   /** Ask the question of this page, perhaps with other settings: the answer takes the place of the present one. */
   again: (next: Settings) => void;
   stop: () => void;
-  restart: () => void;
+  /** The conversation that the next question belongs to. */
+  conversation: string;
+  /** Continue a conversation that the service keeps. */
+  open: (conversation: string, kept: readonly ConversationTurn[]) => void;
 }
 
 export function useAsking(settings: Settings, { name, addressOf, isConversation }: Options): Asked {
@@ -46,7 +54,8 @@ export function useAsking(settings: Settings, { name, addressOf, isConversation 
   const { entry, isRevisited, params } = usePlace();
   const isNew = params.has("new");
   const key = toParams(settings).toString();
-  const [all, setAll] = useKept<Conversations>(name, NO_CONVERSATIONS);
+  const [first] = useState(begin);
+  const [all, setAll] = useKept<Conversations>(name, first);
   const latest = useRef(all);
   const [asking, dispatch] = useReducer(reduce, START);
   const running = useRef<AbortController | null>(null);
@@ -64,14 +73,28 @@ export function useAsking(settings: Settings, { name, addressOf, isConversation 
       const abort = new AbortController();
       running.current = abort;
       dispatch({ type: "start", question: asked.question });
+      keep(
+        withTurn(latest.current, at, {
+          question: asked.question,
+          asked: toParams(asked).toString(),
+          response: null,
+        }),
+      );
       const history = isConversation ? before(turnsBefore(latest.current, at)) : undefined;
       try {
-        for await (const event of askStream(client, toAsk(asked, history), abort.signal)) {
+        const named = isConversation ? { conversation: latest.current.current } : {};
+        const request = { ...toAsk(asked, history), ...named };
+        for await (const event of askStream(client, request, abort.signal)) {
           if (abort.signal.aborted) return;
           dispatch({ type: "event", event });
           if (event.name !== "done") continue;
-          keep(withTurn(latest.current, at, event.data));
-          announce(`${event.data.answered ? "Answer" : "No answer"}: ${plain(event.data.answer)}`);
+          keep(withTurn(latest.current, at, { response: event.data }));
+          if (event.data.conversation?.saved) keptConversations.note();
+          announce(
+            (event.data.answered ? messages("ask").answerIs : messages("ask").noAnswerIs)(
+              plain(event.data.answer),
+            ),
+          );
         }
       } catch (error) {
         if (!abort.signal.aborted) dispatch({ type: "failed", error: ApiError.of(error) });
@@ -94,22 +117,30 @@ export function useAsking(settings: Settings, { name, addressOf, isConversation 
     return () => running.current?.abort();
   }, [key, entry, ask]);
 
+  const open = useCallback(
+    (conversation: string, kept: readonly ConversationTurn[]) =>
+      keep(
+        withKept(
+          latest.current,
+          conversation,
+          kept.map((turn) => keptTurn(conversation, turn)),
+        ),
+      ),
+    [keep],
+  );
   return {
     asking,
     earlier: turnsBefore(all, settings.question === "" ? "" : entry),
     again: (next) => {
-      keep(withTurn(latest.current, entry, null));
+      keep(withTurn(latest.current, entry, { response: null }));
       goOr(addressOf(next), () => void ask(next, entry), { replace: true });
     },
     stop: () => {
       running.current?.abort();
       dispatch({ type: "stopped" });
-      announce("Stopped");
+      announce(messages("ask").stopped);
     },
-    restart: () => {
-      running.current?.abort();
-      keep(another(latest.current));
-      go(address("ask"));
-    },
+    conversation: all.current,
+    open,
   };
 }
