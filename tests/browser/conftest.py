@@ -9,9 +9,10 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from ragstack_local.console import STATIC
-from tests.browser.support import AXE, WAIT_MILLISECONDS, Visit, sign_in
+from tests.browser.support import AXE, WAIT_MILLISECONDS, Visit, sign_in, signed_in
 from tests.e2e import conftest as e2e
 from tests.e2e.support import LocalStack
+from tests.e2e.test_access_stack import People
 
 CHROMIUM = shutil.which("chromium")
 
@@ -41,6 +42,14 @@ def browser_type_launch_args() -> dict[str, Any]:
 def console_url(stack: LocalStack, handbook: object) -> str:
     """The console of a stack with the sample documents."""
     return str(stack.connection.console_url)
+
+
+@pytest.fixture(autouse=True)
+def forgotten_conversations(stack: LocalStack) -> Iterator[None]:
+    """Delete the conversations of everybody who signed in, so that the next test does not see their questions."""
+    yield
+    while signed_in:
+        People(stack).got(signed_in.pop(), "DELETE", "/api/conversations")
 
 
 @pytest.fixture

@@ -59,8 +59,13 @@ def body_of(request: Request) -> dict[str, Any]:
     return body
 
 
+signed_in: Final[set[str]] = set()
+"""Who has signed in since the last test ended."""
+
+
 def sign_in(page: Page, user: str) -> None:
     """Sign in on the issuer's own page, and wait until the console knows the user."""
+    signed_in.add(user)
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name=user, exact=True).click()
     expect(account(page)).to_have_accessible_name(re.compile(rf"^Account: {user}\b"))
@@ -75,6 +80,11 @@ def pictures(otherwise: Path) -> Path:
     """Return the folder for pictures of pages: that of the documentation with RAGSTACK_PICTURES=1."""
     return ROOT / "docs" / "images" if os.environ.get("RAGSTACK_PICTURES") else otherwise
 
+
+IS_AT_REST: Final = """() => document.getAnimations().every(
+    each => each.playState !== 'running' || each.effect.getComputedTiming().iterations === Infinity
+)"""
+"""Whether nothing moves into its place; what turns while something loads does so for ever."""
 
 UNREADABLE: Final = """() => {
     const width = document.documentElement.clientWidth;
@@ -114,7 +124,9 @@ UNREADABLE: Final = """() => {
 def check_readable(page: Page) -> None:
     """Check that every text can be read without scrolling sideways; regions that scroll themselves may be wider."""
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), page.url
-    assert page.evaluate(UNREADABLE) == [], page.url
+    page.wait_for_function(IS_AT_REST)
+    unreadable = page.evaluate(UNREADABLE)
+    assert unreadable == [], f"{page.url}: {unreadable}"
 
 
 def check_accessibility(page: Page) -> None:

@@ -337,7 +337,7 @@ def test_a_deletion_can_be_undone_until_it_is_carried_out(visit: Open) -> None:
 
 def test_the_list_is_searched_and_read_by_keyboard(visit: Open) -> None:
     page = visit("#/documents", user="olga")
-    page.get_by_role("searchbox").fill("LEAVE")
+    page.get_by_role("searchbox", name="Search by name or folder").fill("LEAVE")
     expect(page).to_have_url(re.compile("q=LEAVE"))
     expect(page.get_by_role("link", name=re.compile("^leave-and-holidays"))).to_have_count(2)
 
@@ -348,7 +348,7 @@ def test_the_list_is_searched_and_read_by_keyboard(visit: Open) -> None:
 
     expect(page.get_by_role("heading", name="leave-and-holidays-2026.md")).to_be_visible()
     page.go_back()
-    page.get_by_role("searchbox").fill("no such name")
+    page.get_by_role("searchbox", name="Search by name or folder").fill("no such name")
     expect(page.get_by_role("heading", name="No document matches")).to_be_visible()
 
 

@@ -35,7 +35,7 @@ def test_a_change_of_access_is_confirmed_and_removed(visit: Open) -> None:
     page = visit("#/operate/access", user="olga")
 
     page.get_by_label("Effect").select_option("deny")
-    page.get_by_label("Who").first.fill("user:zoe")
+    page.get_by_role("main").get_by_label("Who").first.fill("user:zoe")
     page.get_by_role("combobox", name="Label").select_option("people")
     page.get_by_role("button", name="Continue").click()
     check_accessibility(page)
@@ -65,7 +65,7 @@ def test_one_document_is_explained(visit: Open) -> None:
 def test_another_user_s_view_names_the_rule_of_each_document(visit: Open, scheme: str) -> None:
     page = visit("#/operate/view-as", user="olga", color_scheme=scheme)
 
-    page.get_by_label("Who").fill("group:engineering")
+    page.get_by_role("main").get_by_label("Who").fill("group:engineering")
     page.get_by_role("button", name="View").click()
 
     hidden = page.get_by_role("row").filter(has_text=EXPENSES)

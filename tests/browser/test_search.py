@@ -167,7 +167,7 @@ def test_a_name_of_several_documents_is_a_choice(visit: Open) -> None:
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1024, 1440])
 def test_results_can_be_read_at_every_width(visit: Open, width: int) -> None:
-    page = visit(address(q=LEAVE, corpus="all"), user="olga", viewport={"width": width, "height": 900})
+    page = visit(address(q=LEAVE, corpus="all"), user="olga", viewport={"width": width, "height": 4000})
     first = page.get_by_role("article", name="Result 1", exact=True)
     expect(first).to_be_visible()
     first.get_by_text("Why here?").click()
