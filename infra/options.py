@@ -94,11 +94,12 @@ class Options(ContextValues):
         defaults = {**(LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {})}
         defaults |= MANAGED_VARIABLES if is_managed(own) else {}
         chosen = {name: HIDDEN if name in WITH_SECRETS else text for name, text in {**own, **variables}.items()}
-        in_force = {
+        by_origin = {
             "context": {name: text for name, text in chosen.items() if name.lower() in in_context},
             "settings file": {name: text for name, text in chosen.items() if name.lower() not in in_context},
             "target": {name: text for name, text in defaults.items() if name not in variables},
         }
+        in_force = {origin: values for origin, values in by_origin.items() if values}
         options = cls.model_validate({**own, "variables_of_functions": {**defaults, **variables}, "in_force": in_force})
         if broken := access_problems(options, options.access_settings, options.target):
             raise OptionError("; ".join(broken))

@@ -187,7 +187,6 @@ def _settings_environment(options: Options) -> dict[str, str]:
     chosen = {
         origin: {name: text if len(text) <= MAX_LISTED else f"{text[:MAX_LISTED]}…" for name, text in values.items()}
         for origin, values in options.in_force.items()
-        if values
     }
     return {"SETTINGS_IN_FORCE": json.dumps(chosen, ensure_ascii=False, separators=(",", ":"))}
 

@@ -295,7 +295,7 @@ def _success(text: str, structured: dict[str, Any]) -> CallToolResult:
 
 async def _ask(operations: Operations, request: Question, progress: Progress) -> AskResponse:
     # Clients of this protocol keep their conversations themselves.
-    async with aclosing(operations.ask(AskRequest.model_validate(dict(request)))) as events:
+    async with aclosing(operations.ask(AskRequest.model_validate(request.model_dump(exclude_unset=True)))) as events:
         async for event in events:
             match event:
                 case SourcesEvent():

@@ -118,6 +118,11 @@ def test_the_local_target_changes_nothing_else(synthesize: Any) -> None:
             if variable in resource["Properties"]["Environment"]["Variables"]
         ),
         *(
+            f"{function}/Properties/Environment/Variables/SETTINGS_IN_FORCE"
+            for function, resource in here.functions().items()
+            if "SETTINGS_IN_FORCE" in resource["Properties"]["Environment"]["Variables"]
+        ),
+        *(
             f"{function}/Properties/Environment/Variables/AWS_ENDPOINT_URL_{service}"
             for function in functions
             for service in ("BEDROCK_AGENT", "BEDROCK_AGENT_RUNTIME", "BEDROCK_RUNTIME", "S3VECTORS")

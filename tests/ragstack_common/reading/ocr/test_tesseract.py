@@ -7,7 +7,7 @@ from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 from ragstack_common.reading.ocr.layout import recognized_page
 from ragstack_common.reading.ocr.recognizer import Recognizer
-from ragstack_common.reading.ocr.tesseract import Tesseract, installed_models, measured_skew
+from ragstack_common.reading.ocr.tesseract import installed_models, measured_skew
 from ragstack_common.reading.ocr.words import RecognizedPage
 from tests.support.scans import PARAGRAPH, scan
 
@@ -77,8 +77,8 @@ def test_a_noisy_page_is_read(program: Recognizer) -> None:
     assert words(page.text)[:8] == words(" ".join(PARAGRAPH))[:8]
 
 
-def test_languages_without_a_model_are_not_known() -> None:
-    assert not Tesseract().knows("xx")
+def test_languages_without_a_model_are_not_known(program: Recognizer) -> None:
+    assert not program.knows("xx")
 
 
 @pytest.mark.parametrize("degrees", [-10, -6.5, -1, 0, 2, 5.5, 10])
