@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -338,16 +338,24 @@ class Conversations:
                 reasons[uri] = "deleted" if checked.rules.sees(caller, document.label) else "rights"
             elif uri in checked.hidden:
                 reasons[uri] = "rights"
+
+        def reasons_of(documents: Sequence[UsedDocument], changed: Collection[str]) -> set[Withheld]:
+            found = {reasons[each.uri] for each in documents if each.uri in reasons}
+            # The answer repeats the version that was replaced, and its label may have had fewer readers.
+            hidden = any(each.uri in changed and not checked.rules.sees(caller, each.label) for each in documents)
+            return found | {"rights"} if hidden else found
+
         earlier: set[Withheld] = set()
         for turn in turns:
             content = json.loads(turn.content)
-            earlier |= {reasons[each.uri] for each in turn.inherited if each.uri in reasons}
-            own = {reasons[each.uri] for each in turn.documents if each.uri in reasons}
+            changed = [uri for uri in used if _has_changed(records.get(uri), turn.at)]
+            earlier |= reasons_of(turn.inherited, changed)
+            own = reasons_of(turn.documents, changed)
             found = own | (earlier if content["continues"] else set())
             withheld: Withheld | None = "rights" if "rights" in found else "deleted" if found else None
             earlier |= own
-            changed = (each.uri for each in turn.documents if _has_changed(records.get(each.uri), turn.at))
-            yield _Reading(turn, content, withheld, () if withheld else tuple(changed))
+            named = () if withheld else tuple(each.uri for each in turn.documents if each.uri in changed)
+            yield _Reading(turn, content, withheld, named)
 
 
 def _is_person(caller: Caller) -> bool:

@@ -315,6 +315,30 @@ def test_a_link_shows_what_its_recipient_may_see(world: World) -> None:
     assert read(world, ALICE, conversation)["shared"]
 
 
+def test_an_answer_from_a_replaced_version_stays_with_the_readers_of_that_version(world: World) -> None:
+    """The new version may be public because it lacks what the old one said."""
+    conversation = str(uuid4())
+    kept(world, ALICE, SALARY, conversation)
+    link = shared_link(world, conversation)
+
+    world.relabel(SECRET, "public")
+    world.upload_again(SECRET)
+
+    assert outcomes(world.call(BOB, "GET", f"/api/shared/{link}")[1]) == ["rights"]
+    assert outcomes(world.call(CAROL, "GET", f"/api/shared/{link}")[1]) == ["ninety"]
+    assert outcomes(read(world, ALICE, conversation)) == ["ninety"]
+
+
+def test_an_answer_from_a_document_with_a_wider_label_has_its_readers(world: World) -> None:
+    conversation = str(uuid4())
+    kept(world, ALICE, SALARY, conversation)
+    link = shared_link(world, conversation)
+
+    world.relabel(SECRET, "public")
+
+    assert outcomes(world.call(BOB, "GET", f"/api/shared/{link}")[1]) == ["ninety"]
+
+
 def test_a_link_says_nothing_of_the_search_that_its_owner_made(world: World) -> None:
     conversation = str(uuid4())
     kept(world, ALICE, LEAVE, conversation)
