@@ -103,6 +103,7 @@ class ConversationHead:
 
     Attributes:
         questions: The beginnings of the questions, by the entries of their turns, oldest first.
+        turns_expire_at: No turn expires before.
         secret: Of its link; None if it is not shared.
         owner: The name of its person, if it was shared.
     """
@@ -113,6 +114,7 @@ class ConversationHead:
     updated_at: float
     expires_at: float
     questions: Mapping[str, str]
+    turns_expire_at: float
     secret: str | None = None
     owner: str | None = None
 
@@ -184,16 +186,21 @@ class ConversationTable:
         for place, entry in enumerate(entries[: max(0, len(entries) - MAX_KEPT_TURNS)]):
             self._remove_turn(person, head.id, entry, entries[place + 1])
         kept = entries[-MAX_KEPT_TURNS:]
-        # Turns last a day longer than the head, so that those of one day need no other write.
-        if self._turn_expires_at(_written_at(kept[0])) < head.expires_at:
+        # Turns last a day longer than the head, so that they are renewed once a day, and not with each turn.
+        if head.turns_expire_at < head.expires_at:
+            expires = {":expires": self._turn_expires_at(self._clock())}
             for entry in kept[:-1]:
                 self._update(
                     _turn_key(person, head.id, entry),
                     "SET #expires = :expires",
                     f"attribute_exists({PARTITION_KEY})",
                     {"#expires": EXPIRES_AT},
-                    {":expires": self._turn_expires_at(self._clock())},
+                    expires,
                 )
+            names = {"#turns": "turns_expire_at", "#questions": "questions"}
+            self._update(
+                _head_key(person, head.id), "SET #turns = :expires", "attribute_exists(#questions)", names, expires
+            )
 
     def heads(self, person: str) -> list[ConversationHead]:
         """Return the conversations of a person, newest first."""
@@ -268,6 +275,7 @@ class ConversationTable:
             "created_at": _seconds(now),
             "updated_at": _seconds(now),
             EXPIRES_AT: self._expires_at(now),
+            "turns_expire_at": self._turn_expires_at(now),
         }
         item = {**_head_key(person, identifier), **to_item(head), "questions": {"M": {entry: {"S": question}}}}
         written = if_holds(
@@ -371,6 +379,7 @@ class ConversationTable:
             updated_at=updated_at,
             expires_at=min(float(found[EXPIRES_AT]), updated_at + self.days * DAY_SECONDS),
             questions=dict(sorted(found["questions"].items())),
+            turns_expire_at=float(found["turns_expire_at"]),
             secret=found.get("secret"),
             owner=found.get("owner"),
         )

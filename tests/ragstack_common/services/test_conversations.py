@@ -106,6 +106,21 @@ def failing(client: Any, *operations: str) -> Iterator[None]:
             client.meta.events.unregister(f"before-call.dynamodb.{operation}", refuse)
 
 
+@contextmanager
+def counting(client: Any, operation: str) -> Iterator[list[None]]:
+    """Collect an entry for each call of an operation."""
+    calls: list[None] = []
+
+    def count(**_: Any) -> None:
+        calls.append(None)
+
+    client.meta.events.register(f"before-call.dynamodb.{operation}", count)
+    try:
+        yield calls
+    finally:
+        client.meta.events.unregister(f"before-call.dynamodb.{operation}", count)
+
+
 def test_conversations_are_listed_with_the_last_used_first(kept: Kept) -> None:
     first, second = uuid4(), uuid4()
     for each, text in ((first, "One?"), (second, "Two?"), (first, "Three?")):
@@ -254,6 +269,34 @@ def test_a_conversation_expires_after_its_last_turn(kept: Kept) -> None:
     with pytest.raises(ConversationNotFoundError):
         kept.service.rename(ALICE, conversation, TitleChange(title="x"))
     assert kept.items(), "DynamoDB takes days to remove what has expired"
+
+
+def test_turns_are_renewed_once_a_day(kept: Kept) -> None:
+    """A person waits for these writes before the answer ends."""
+    conversation = uuid4()
+    for _ in range(3):
+        kept.ask(conversation)
+    kept.now += 2 * DAY_SECONDS
+
+    with counting(kept.aws.dynamodb, "UpdateItem") as first:
+        kept.ask(conversation)
+    with counting(kept.aws.dynamodb, "UpdateItem") as second:
+        kept.ask(conversation)
+
+    assert (len(first), len(second)) == (5, 1), "the head twice and three turns, then the head alone"
+    ends = min(float(item[EXPIRES_AT]["N"]) for item in kept.items())
+    assert ends >= kept.now + 90 * DAY_SECONDS - 1
+
+
+def test_turns_last_as_long_as_their_conversation_after_the_setting_was_raised(kept: Kept) -> None:
+    kept.days = 7
+    conversation = uuid4()
+    kept.ask(conversation, "One?")
+
+    kept.days = 90
+    kept.ask(conversation, "Two?")
+
+    assert min(float(item[EXPIRES_AT]["N"]) for item in kept.items()) >= kept.now + 90 * DAY_SECONDS - 1
 
 
 def test_a_question_in_an_expired_conversation_begins_it_again(kept: Kept) -> None:
