@@ -3,14 +3,15 @@
 import { type ReactNode, useState } from "react";
 import type { InferredFilter } from "../api/types";
 import { type Loaded, useLoaded } from "../context";
+import { percent } from "../format";
 import { useMessages } from "../messages";
 import type { Scalar, Settings } from "../settings";
 import "../style/settings.css";
+import { describe } from "./filters";
 import { Icon } from "./Icon";
-import { describe } from "./InferredChip";
 import { Menu, MenuItem } from "./Menu";
 import { plain } from "./names";
-import { Chip, Hidden } from "./shapes";
+import { Chip, Hidden, IconButton } from "./shapes";
 import { Await, sentence } from "./states";
 import { FilterChoices, TestTarget } from "./TestTarget";
 
@@ -21,13 +22,15 @@ interface Props {
   /** The name of the row, if a page has two. */
   legend?: string | undefined;
   inferred?: InferredFilter | null | undefined;
+  /** What happens if people remove the inferred filter, unless it is a change like others. */
+  onWithoutInference?: () => void;
   /** What stands at the end of the row. */
   children?: ReactNode;
 }
 
 const ALL = "all";
 
-export function SettingsRow({ settings, onChange, kind = "search", legend, inferred, children }: Props) {
+export function SettingsRow({ settings, onChange, kind = "search", legend, inferred, ...props }: Props) {
   const text = useMessages("parts");
   const set = (change: Partial<Settings>) => onChange({ ...settings, ...change });
   const chosen = Object.entries(settings.facets).flatMap(([key, values]) =>
@@ -68,20 +71,17 @@ export function SettingsRow({ settings, onChange, kind = "search", legend, infer
         );
       })}
       {inferred && settings.infer && (
-        <Chip
-          icon="sparkles"
-          title={text.inferredFrom(plain(describe(inferred.filter)), sentence(inferred.reason ?? ""))}
-          removeLabel={text.withoutInferred}
-          onRemove={() => set({ infer: false })}
-        >
-          {plain(describe(inferred.filter))}
-        </Chip>
+        <InferredToken
+          inferred={inferred}
+          onRemove={props.onWithoutInference ?? (() => set({ infer: false }))}
+        />
       )}
       <Menu
         kind="quiet"
         button={
           <>
-            <Icon name="filter" size={15} /> {text.filters}
+            <Icon name="filter" size={15} />{" "}
+            {chosen.length > 0 ? text.filtersChosen(chosen.length) : text.filters}
           </>
         }
       >
@@ -89,6 +89,7 @@ export function SettingsRow({ settings, onChange, kind = "search", legend, infer
       </Menu>
       <Menu
         kind="quiet"
+        className="test-target"
         button={
           <>
             <Icon name="settings" size={15} /> {text.testTarget}
@@ -97,8 +98,33 @@ export function SettingsRow({ settings, onChange, kind = "search", legend, infer
       >
         <TestTarget settings={settings} onChange={onChange} kind={kind} />
       </Menu>
-      {children}
+      {props.children}
     </fieldset>
+  );
+}
+
+/** A filter that the search inferred from the question; pressed, it says why. */
+function InferredToken({ inferred, onRemove }: { inferred: InferredFilter; onRemove: () => void }) {
+  const text = useMessages("parts");
+  const filter = plain(describe(inferred.filter));
+  return (
+    <span className="chip">
+      <Menu
+        className="inferred"
+        label={text.inferredFrom(filter)}
+        button={
+          <>
+            <Icon name="sparkles" size={13} /> <bdi>{filter}</bdi>
+          </>
+        }
+      >
+        <p className="inferred-why">{sentence(plain(inferred.reason ?? ""))}</p>
+        {inferred.trust !== null && (
+          <p className="inferred-why small">{text.trust(percent(inferred.trust))}</p>
+        )}
+      </Menu>
+      <IconButton icon="close" label={text.withoutInferred} onClick={onRemove} />
+    </span>
   );
 }
 
@@ -109,7 +135,7 @@ function useCorpora() {
 
 function useVersions() {
   const found = useLoaded("versions", (client) => client.get("/api/versions", {}));
-  return { found, values: found.data?.versions as Settings["version"][] | undefined };
+  return { found, values: found.data?.versions.filter((each) => typeof each !== "boolean") };
 }
 
 interface PickProps<T> {

@@ -13,16 +13,6 @@ export const ask: typeof english = {
   changed: "Mit „Erneut fragen“ stellen Sie dieselbe Frage mit Ihren Änderungen.",
   example: "Zum Beispiel",
 
-  allCollections: "Alle Sammlungen",
-  anyVersion: "Jede Version",
-  filters: "Filter",
-  filtersChosen: (count) => `Filter (${number(count)})`,
-  removeFilter: (filter) => `Filter ${filter} entfernen`,
-  inferredFrom: (filter) => `Aus der Frage abgeleitet: ${filter}. Warum?`,
-  trust: (share) => `Zu ${share} sicher: Passende Dokumente stehen weiter oben, andere werden auch gefunden.`,
-  collections: "die Sammlungen",
-  versions: "die Versionen",
-
   question: "Ihre Frage",
   edit: "Frage bearbeiten",
   earlier: "Unterhaltung",

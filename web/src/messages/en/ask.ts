@@ -13,16 +13,6 @@ export const ask = {
   changed: "Press Ask again to ask the same question with what you changed.",
   example: "For example",
 
-  allCollections: "All collections",
-  anyVersion: "Any version",
-  filters: "Filters",
-  filtersChosen: (count: number) => `Filters (${number(count)})`,
-  removeFilter: (filter: string) => `Remove the filter ${filter}`,
-  inferredFrom: (filter: string) => `Inferred from the question: ${filter}. Why?`,
-  trust: (share: string) => `Trusted ${share}: documents that match rank higher, others are found too.`,
-  collections: "the collections",
-  versions: "the versions",
-
   question: "Your question",
   edit: "Edit the question",
   earlier: "Conversation",

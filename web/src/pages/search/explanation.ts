@@ -3,7 +3,7 @@ import { MAX_TOP_K } from "../../api/facts";
 import type { ExplainResponse } from "../../api/types";
 import { figure, isKnown, percent } from "../../format";
 import { messages } from "../../messages";
-import { describe } from "../../parts/InferredChip";
+import { describe } from "../../parts/filters";
 import { plain } from "../../parts/names";
 import { sentence } from "../../parts/states";
 import type { Settings } from "../../settings";

@@ -1,18 +1,5 @@
-import type { InferredFilter } from "../api/types";
-import { percent } from "../format";
-import { messages, useMessages } from "../messages";
-import { Chip } from "./shapes";
-
-/** A filter that the search inferred from the question; it can be removed. */
-export function InferredChip({ inferred, onRemove }: { inferred: InferredFilter; onRemove: () => void }) {
-  const text = useMessages("parts");
-  return (
-    <Chip title={inferred.reason} removeLabel={text.withoutInferred} onRemove={onRemove}>
-      {text.inferred} <strong>{describe(inferred.filter)}</strong>, {text.trusted(percent(inferred.trust))}{" "}
-      <span className="small">{inferred.reason}</span>
-    </Chip>
-  );
-}
+/** Filters in words. */
+import { messages } from "../messages";
 
 /** A filter in Mongo style, as people read it: topic = travel and year ≥ 2024. */
 export function describe(filter: unknown): string {
