@@ -76,8 +76,14 @@ class ValueCount:
 
 
 def counted_under(attributes: Attributes, *, has_label: bool = False) -> tuple[tuple[str, str], ...]:
-    """List what a document is counted under: each attribute with the JSON text of its value, or of each list member."""
-    found: dict[tuple[str, str], None] = {ALL_DOCUMENTS: None}
+    """List what a document is counted under, as many of its values as a transaction has room for."""
+    found = (ALL_DOCUMENTS, *values_of(attributes))
+    return found[: MAX_COUNTED_WITH_LABEL if has_label else MAX_COUNTED_PER_DOCUMENT]
+
+
+def values_of(attributes: Attributes) -> tuple[tuple[str, str], ...]:
+    """List each attribute with the JSON text of its value, or of each list member; left out are long texts."""
+    found: dict[tuple[str, str], None] = {}
     # Corpora and versions come first, because they are listed from the catalogue.
     for key in sorted(attributes, key=lambda name: (name not in (CORPUS_KEY, VERSION_KEY), name)):
         value = attributes[key]
@@ -85,7 +91,7 @@ def counted_under(attributes: Attributes, *, has_label: bool = False) -> tuple[t
             text = json.dumps(one, ensure_ascii=False)
             if len(text) <= MAX_VALUE_CHARACTERS and len(_sort_key(key, text).encode()) <= MAX_KEY_BYTES:
                 found[key, text] = None
-    return tuple(found)[: MAX_COUNTED_WITH_LABEL if has_label else MAX_COUNTED_PER_DOCUMENT]
+    return tuple(found)
 
 
 class Place(NamedTuple):

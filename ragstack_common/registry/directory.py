@@ -33,7 +33,7 @@ from ragstack_common.core.errors import RegistryError
 from ragstack_common.core.objects import http_status, unchanged, unless_absent
 from ragstack_common.core.uris import file_name, key_of_uri
 from ragstack_common.filters import Scalar
-from ragstack_common.registry.catalogue import ALL_DOCUMENTS, counted_under
+from ragstack_common.registry.catalogue import ALL_DOCUMENTS, values_of
 from ragstack_common.registry.reads import query_items
 from ragstack_common.registry.records import DocumentRecord, Status
 from ragstack_common.registry.table import ENTRIES, PARTITION_KEY, REVISION, SORT_KEY, WRITE, Item, document_id, to_item
@@ -104,8 +104,9 @@ def _line(record: DocumentRecord, revision: int) -> bytes | None:
     """Return the line of a document, five parts: id, label, words of the name, other words, and the rest as JSON."""
     if record.status is Status.DELETED:
         return None
-    values = dict.fromkeys((*counted_under(record.observed.attributes), *record.counted))
-    values.pop(ALL_DOCUMENTS, None)
+    given = (*values_of(record.observed.attributes), *record.counted)
+    # 2024.0 and 2024 are one value: the table keeps whole numbers without a decimal point.
+    values = dict.fromkeys((key, text.removesuffix(".0")) for key, text in given if (key, text) != ALL_DOCUMENTS)
     key = key_of_uri(record.uri) or record.uri
     own = words_to_index([file_name(key)])[:MAX_INDEXED_WORDS]
     texts = [key, *(part for name, text in values for part in (name, str(json.loads(text))))]

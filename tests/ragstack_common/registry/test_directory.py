@@ -233,6 +233,28 @@ def test_documents_with_all_of_some_values_are_found_whatever_their_status(deplo
     assert found([("year", "2024")]) == []
 
 
+def test_whole_numbers_are_the_same_with_a_decimal_point(deployment: Deployment) -> None:
+    """Tables with empty cells are often exported with them."""
+    deployment.put("a.pdf", Status.FAILED, year=2024, price=0.5)
+    deployment.writer.write()
+    deployment.put("b.pdf", year=2024.0, note="2024.0")
+
+    for _ in ("in the table", "in the object"):
+        found = deployment.entries().having([[("year", 2024)]], None)
+        assert sorted(entry.uri[-5:] for entry in found) == ["a.pdf", "b.pdf"]
+        deployment.writer.write()
+    assert deployment.entries().values.seen_with(None) == {"year": {2024: 2}, "price": {0.5: 1}, "note": {"2024.0": 1}}
+
+
+def test_a_document_is_found_by_each_of_many_values(deployment: Deployment) -> None:
+    """The catalogue counts only as many as a transaction has room for."""
+    lists = {f"list{number}": [f"member {number} {member}" for member in range(10)] for number in range(5)}
+    deployment.put("a.pdf", Status.INDEXED, None, **lists, year=2024)
+    deployment.writer.write()
+
+    assert [entry.uri[-5:] for entry in deployment.entries().having([[("year", 2024)]], None)] == ["a.pdf"]
+
+
 def test_a_document_that_is_indexed_again_has_its_old_values_too(deployment: Deployment) -> None:
     """Searches find the version before until the new one is indexed."""
     deployment.put("a.pdf", customer="Northwind")
