@@ -39,15 +39,26 @@ def unchanged(etag: str | None) -> Mapping[str, str]:
     return {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
 
 
-def put_if(condition: Mapping[str, Any], s3: "S3Client", **parameters: Any) -> bool:
-    """Write an object; return False if the condition does not hold, because another writer was faster."""
+def get_if_changed(s3: "S3Client", bucket: str, key: str, etag: str | None) -> tuple[bytes | None, str | None] | None:
+    """Read an object and its entity tag; nothing and no tag if there is none, None if it still has the tag."""
+    condition: Any = {} if etag is None else {"IfNoneMatch": etag}
     try:
-        s3.put_object(**parameters, **condition)
+        answer = unless_absent(lambda: s3.get_object(Bucket=bucket, Key=key, **condition))
+    except ClientError as error:
+        if http_status(error) != HTTPStatus.NOT_MODIFIED:
+            raise
+        return None
+    return (None, None) if answer is None else (answer["Body"].read(), answer["ETag"])
+
+
+def put_if(condition: Mapping[str, Any], s3: "S3Client", **parameters: Any) -> str | None:
+    """Write an object and return its entity tag; None if the condition does not hold: another writer was faster."""
+    try:
+        return s3.put_object(**parameters, **condition)["ETag"]
     except ClientError as error:
         if http_status(error) not in _LOST_RACE:
             raise
-        return False
-    return True
+        return None
 
 
 def find_sidecar(uri: str, s3: "S3Client") -> str | None:

@@ -17,20 +17,19 @@ the newer one counts. Reconciliation compares the object with all records, and w
 import gzip
 import heapq
 import json
+import zlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from itertools import chain, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from botocore.exceptions import ClientError
-
 from ragstack_common.core.artefacts import MARK, mail_of, mails_of
 from ragstack_common.core.errors import RegistryError
-from ragstack_common.core.objects import http_status, unchanged, unless_absent
+from ragstack_common.core.objects import get_if_changed, put_if, unchanged
+from ragstack_common.core.telemetry import LOGGER
 from ragstack_common.core.uris import file_name, key_of_uri
 from ragstack_common.filters import Scalar
 from ragstack_common.registry.catalogue import ALL_DOCUMENTS, values_of
@@ -70,7 +69,6 @@ _TOO_MANY: Final = "too many"
 
 _DIVIDER: Final = b"\x1f"
 _ATTACHED: Final = f"{MARK}/".encode()
-_LOST_RACE: Final = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.CONFLICT)
 _ATTEMPTS: Final = 5
 _COMPRESSION: Final = 3
 _ID: Final = 32
@@ -305,11 +303,17 @@ def _line_of(lines: bytes, identifier: bytes) -> bytes | None:
 
 
 class _Object(NamedTuple):
-    """The object: its entity tag, its lines, each with a line end after it, and the counts of their values."""
+    """The object: its entity tag, its lines, each with a line end after it, and the counts of their values.
 
-    etag: str
-    lines: bytes
+    Without lines, it is absent or damaged.
+    """
+
+    etag: str | None
+    lines: bytes | None
     values: NamedValues
+
+
+_ABSENT: Final = _Object(None, None, NamedValues({}))
 
 
 def _packed(lines: Mapping[bytes, bytes], left_out: Collection[str]) -> bytes:
@@ -320,9 +324,13 @@ def _packed(lines: Mapping[bytes, bytes], left_out: Collection[str]) -> bytes:
     return gzip.compress(content, _COMPRESSION, mtime=0)
 
 
-def _unpacked(etag: str, body: bytes) -> _Object:
-    header, _, lines = gzip.decompress(body).partition(b"\n")
-    return _Object(etag, lines, NamedValues(json.loads(header)["values"]))
+def _unpacked(etag: str | None, body: bytes) -> _Object:
+    try:
+        header, _, lines = gzip.decompress(body).partition(b"\n")
+        return _Object(etag, lines, NamedValues(json.loads(header)["values"]))
+    except (EOFError, KeyError, OSError, ValueError, zlib.error) as error:
+        LOGGER.error("the directory of documents is damaged; the next change or reconciliation writes it: %s", error)
+        return _Object(etag, None, NamedValues({}))
 
 
 def _counts(entries: Iterable[Entry], left_out: Collection[str]) -> dict[str, dict[str, dict[str, int]]]:
@@ -348,7 +356,7 @@ class Directory:
         self._s3 = s3
         self._bucket = bucket
         self._lock = Lock()
-        self._object: _Object | None = None
+        self._object = _ABSENT
 
     def read(self) -> Entries | None:
         """Return the lines as they are now, which takes one query; None if there is no object yet, or none any more.
@@ -360,7 +368,7 @@ class Directory:
         if changes.etag in (None, _TOO_MANY):
             return None
         found = self._current(changes.etag)
-        if found is None:
+        if found.lines is None:
             return None
         changed, replaced = [], set()
         for name, (revision, line) in changes.lines.items():
@@ -370,16 +378,20 @@ class Directory:
                 changed += [] if line is None else [line]
         return Entries(found.lines, changed, replaced, found.values)
 
-    def _current(self, etag: str | None) -> _Object | None:
+    def _current(self, etag: str | None) -> _Object:
         with self._lock:
-            if self._object is None or self._object.etag != etag:
-                self._object = _read_object(self._s3, self._bucket)
+            if self._object.etag != etag:
+                self._object = _read_object(self._s3, self._bucket, self._object)
             return self._object
 
 
-def _read_object(s3: "S3Client", bucket: str) -> _Object | None:
-    answer = unless_absent(lambda: s3.get_object(Bucket=bucket, Key=DIRECTORY_KEY))
-    return None if answer is None else _unpacked(answer["ETag"], answer["Body"].read())
+def _read_object(s3: "S3Client", bucket: str, known: _Object = _ABSENT) -> _Object:
+    """Return the object as it is now, without transferring the known one again."""
+    found = get_if_changed(s3, bucket, DIRECTORY_KEY, known.etag)
+    if found is None:
+        return known
+    body, etag = found
+    return _ABSENT if body is None else _unpacked(etag, body)
 
 
 @dataclass(frozen=True)
@@ -417,10 +429,10 @@ class DirectoryWriter:
             if scanned is None and changes.etag == _TOO_MANY:
                 return self._too_many(changes)
             now = _read_object(self.s3, self.bucket)
-            if scanned is None and not changes.lines and now is not None and changes.etag == now.etag:
+            if scanned is None and not changes.lines and now.lines is not None and changes.etag == now.etag:
                 return {"changes": 0}
-            known = {} if now is None else _by_id(now.lines)
-            if scanned is None and (now is None or changes.etag is None):
+            known = _by_id(now.lines or b"")
+            if scanned is None and (now.lines is None or changes.etag is None):
                 scanned = ScannedLines()
                 for page in self.records():
                     scanned.add(page)
@@ -432,9 +444,15 @@ class DirectoryWriter:
             if len(lines) > MAX_DOCUMENTS:
                 return self._too_many(changes)
             body = _packed(lines, self.left_out)
-            etag = self._put(body, None if now is None else now.etag)
-            if etag is not None:
-                self._mark(etag, changes)
+            etag = put_if(
+                unchanged(now.etag),
+                self.s3,
+                Bucket=self.bucket,
+                Key=DIRECTORY_KEY,
+                Body=body,
+                ContentType="application/gzip",
+            )
+            if etag is not None and self._mark(etag, changes):
                 return {"documents": len(lines), "changes": len(changes.lines), "bytes": len(body)}
         raise RegistryError(f"Other workers replaced the directory of documents {_ATTEMPTS} times in a row")
 
@@ -451,25 +469,23 @@ class DirectoryWriter:
         gone = {record.id.encode() for record in records.values() if _line(record, 0) is None or not record.revision}
         return lines | {name: line for name, line in newer.items() if name not in gone}
 
-    def _put(self, body: bytes, etag: str | None) -> str | None:
-        """Write the object unless another worker did; return its entity tag."""
-        options: Any = unchanged(etag)
-        try:
-            answer = self.s3.put_object(
-                Bucket=self.bucket, Key=DIRECTORY_KEY, Body=body, ContentType="application/gzip", **options
-            )
-        except ClientError as error:
-            if http_status(error) not in _LOST_RACE:
-                raise
-            return None
-        return answer["ETag"]
-
-    def _mark(self, etag: str, changes: _Changes) -> None:
-        """Name the new object, then delete the lines that it took."""
+    def _mark(self, etag: str, changes: _Changes) -> bool:
+        """Name the new object, then delete the lines that it took; False if another worker has named one meanwhile."""
         item = to_item({PARTITION_KEY: ENTRIES, SORT_KEY: _MARKER, _ETAG: etag})
-        self.client.put_item(TableName=self.table, Item=item)
+        named = if_holds(
+            lambda: self.client.put_item(
+                TableName=self.table,
+                Item=item,
+                ConditionExpression="attribute_not_exists(#etag) OR #etag = :before",
+                ExpressionAttributeNames={"#etag": _ETAG},
+                ExpressionAttributeValues=to_item({":before": changes.etag or "none"}),
+            )
+        )
+        if named is None:
+            return False
         for name, write in changes.writes.items():
             self._delete(name.decode(), write)
+        return True
 
     def _too_many(self, changes: _Changes) -> dict[str, Any]:
         """Let readers know that there is no object; only a reconciliation counts the documents again."""

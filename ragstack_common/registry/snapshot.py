@@ -17,13 +17,10 @@ import json
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import ClientError
-
 from ragstack_common.core.errors import RegistryError
-from ragstack_common.core.objects import http_status, put_if, unchanged, unless_absent
+from ragstack_common.core.objects import get_if_changed, put_if, unchanged, unless_absent
 from ragstack_common.core.telemetry import LOGGER, NO_METRICS, MetricSink
 from ragstack_common.registry.catalogue import Catalogue, SharedValues
 from ragstack_common.registry.table import PARTITION_KEY, SNAPSHOT, SORT_KEY, to_item
@@ -135,14 +132,11 @@ def unpacked(body: bytes) -> SharedValues:
 
 def read_if_changed(s3: "S3Client", bucket: str, etag: str | None) -> tuple[SharedValues | None, str | None] | None:
     """Read the snapshot and its entity tag; nothing and no tag if there is none, None if it still has the tag."""
-    condition: Any = {} if etag is None else {"IfNoneMatch": etag}
-    try:
-        answer = unless_absent(lambda: s3.get_object(Bucket=bucket, Key=SNAPSHOT_KEY, **condition))
-    except ClientError as error:
-        if http_status(error) != HTTPStatus.NOT_MODIFIED:
-            raise
+    found = get_if_changed(s3, bucket, SNAPSHOT_KEY, etag)
+    if found is None:
         return None
-    return (None, None) if answer is None else (unpacked(answer["Body"].read()), answer["ETag"])
+    body, etag = found
+    return None if body is None else unpacked(body), etag
 
 
 def _expected_etag(body: bytes) -> str:

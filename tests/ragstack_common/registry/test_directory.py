@@ -2,7 +2,7 @@
 
 import gzip
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import boto3
@@ -14,6 +14,7 @@ from ragstack_common.registry.directory import Directory, DirectoryWriter, Entri
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.table import ENTRIES
+from ragstack_common.settings.names import DIRECTORY_KEY
 from ragstack_common.text.names import words_to_find
 from tests.support.registry_table import TABLE
 
@@ -58,6 +59,12 @@ class Deployment:
         seen = None if labels is None else frozenset(labels)
         found = self.entries().named(words_to_find(query), seen, 100)
         return [entry.uri.removeprefix("s3://documents/") for entry in found]
+
+    def scanned(self) -> ScannedLines:
+        found = ScannedLines()
+        for page in self.registry.scan():
+            found.add(page)
+        return found
 
     def changes(self) -> int:
         answer = self.dynamodb.query(
@@ -187,7 +194,7 @@ def test_a_writer_that_ends_before_it_names_the_object_loses_nothing(
     deployment.put("a.md", city="Bern")
     deployment.writer.write()
     deployment.put("b.md", city="Bern")
-    monkeypatch.setattr(DirectoryWriter, "_mark", lambda *_: None)
+    monkeypatch.setattr(DirectoryWriter, "_mark", lambda *_: True)
     deployment.writer.write()
     monkeypatch.undo()
 
@@ -195,6 +202,87 @@ def test_a_writer_that_ends_before_it_names_the_object_loses_nothing(
     deployment.writer.write()
     assert deployment.keys("bern") == ["a.md", "b.md"]
     assert deployment.changes() == 0
+
+
+def test_of_two_writers_at_the_same_time_the_newer_object_is_named(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot and a reconciliation may run at once; readers must not believe that they have the newer object."""
+    deployment.put("a.md", city="Bern")
+    deployment.writer.write()
+    deployment.put("b.md", city="Bern")
+    mark, marks = DirectoryWriter._mark, 0
+
+    def interrupted(self: DirectoryWriter, etag: str, changes: Any) -> bool:
+        nonlocal marks
+        marks += 1
+        if marks == 1:
+            deployment.entries()  # keeps the older object
+            deployment.put("c.md", city="Bern")
+            deployment.writer.write()
+        return mark(self, etag, changes)
+
+    monkeypatch.setattr(DirectoryWriter, "_mark", interrupted)
+    deployment.writer.write()
+    monkeypatch.undo()
+
+    assert deployment.keys("bern") == ["a.md", "b.md", "c.md"]
+    marker = deployment.dynamodb.get_item(TableName=TABLE, Key={"pk": {"S": ENTRIES}, "sk": {"S": "~object"}})
+    assert marker["Item"]["etag"]["S"] == deployment.s3.head_object(Bucket=BUCKET, Key=DIRECTORY_KEY)["ETag"]
+
+
+def test_an_object_that_was_not_named_is_read_once(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment.put("a.md", city="Bern")
+    deployment.writer.write()
+    deployment.put("b.md", city="Bern")
+    monkeypatch.setattr(DirectoryWriter, "_mark", lambda *_: True)
+    deployment.writer.write()
+    monkeypatch.undo()
+    unpack, unpacked = directory._unpacked, []
+
+    def counted(etag: str | None, body: bytes) -> Any:
+        unpacked.append(body)
+        return unpack(etag, body)
+
+    monkeypatch.setattr(directory, "_unpacked", counted)
+
+    for _ in range(3):
+        assert deployment.keys("bern") == ["a.md", "b.md"]
+
+    assert len(unpacked) == 1
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda body: body[:-9], lambda _: b"", lambda _: b"{}", lambda _: gzip.compress(b"{}")]
+)
+@pytest.mark.parametrize("job", ["snapshot", "reconciliation"])
+def test_a_damaged_object_counts_as_absent_until_the_next_job_writes_it(
+    deployment: Deployment, spoil: Callable[[bytes], bytes], job: str
+) -> None:
+    deployment.put("a.md", city="Bern")
+    deployment.writer.write()
+    body = deployment.s3.get_object(Bucket=BUCKET, Key=DIRECTORY_KEY)["Body"].read()
+    deployment.s3.put_object(Bucket=BUCKET, Key=DIRECTORY_KEY, Body=spoil(body))
+
+    assert deployment.reader.read() is None
+
+    if job == "snapshot":
+        deployment.writer.write()
+    else:
+        deployment.writer.rebuild(deployment.scanned())
+
+    assert deployment.keys("bern") == ["a.md"]
+
+
+def test_an_object_that_is_gone_is_written_by_the_next_job(deployment: Deployment) -> None:
+    deployment.put("a.md", city="Bern")
+    deployment.writer.write()
+    deployment.s3.delete_object(Bucket=BUCKET, Key=DIRECTORY_KEY)
+
+    assert deployment.reader.read() is None
+
+    deployment.writer.write()
+    assert deployment.keys("bern") == ["a.md"]
 
 
 def test_callers_find_only_documents_of_their_labels_and_attachments_of_their_mails(deployment: Deployment) -> None:
@@ -294,12 +382,10 @@ def test_a_reconciliation_corrects_lines_and_removes_those_of_no_document(deploy
         deployment.dynamodb.delete_item(
             TableName=TABLE, Key={"pk": {"S": f"DOCUMENT#{record.id}"}, "sk": {"S": "DOCUMENT"}}
         )
-    body = deployment.s3.get_object(Bucket=BUCKET, Key="documents.gz")["Body"].read()
+    body = deployment.s3.get_object(Bucket=BUCKET, Key=DIRECTORY_KEY)["Body"].read()
     spoiled = gzip.compress(gzip.decompress(body).replace(b"bern", b"rome"))
-    deployment.s3.put_object(Bucket=BUCKET, Key="documents.gz", Body=spoiled)
-    scanned = ScannedLines()
-    for page in deployment.registry.scan():
-        scanned.add(page)
+    deployment.s3.put_object(Bucket=BUCKET, Key=DIRECTORY_KEY, Body=spoiled)
+    scanned = deployment.scanned()
     deployment.put("new.md")
     deployment.writer.write()  # between the reading and the comparison
 
@@ -319,9 +405,7 @@ def test_with_too_many_documents_there_is_no_object(deployment: Deployment, monk
 
     deployment.put("b.md", Status.DELETED)
     assert "more than 1 documents" in deployment.writer.write()["reason"]
-    scanned = ScannedLines()
-    for page in deployment.registry.scan():
-        scanned.add(page)
+    scanned = deployment.scanned()
     deployment.writer.rebuild(scanned)
     assert deployment.keys("a") == ["a.md"]
 
