@@ -1,15 +1,22 @@
 """What a question names and no searchable document has: said only if it is so, and only of what the caller sees."""
 
+import gc
+import itertools
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.registry.directory import Directory, DirectoryWriter
 from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
+from ragstack_common.services.missing import MissingValues
 from tests.access.world import SNAPSHOT, Document, World, deployed, user
+from tests.support.registry_table import TABLE
 
 POLICY = AccessPolicy(
     rights={"read": ["everyone"], "write": [], "operate": ["group:operators"]},
@@ -189,3 +196,29 @@ def test_without_a_directory_nothing_is_said(tmp_path: Path) -> None:
 
         assert answer["missing"] is None
         assert answer["results"]
+
+
+def test_values_of_an_object_that_was_replaced_are_forgotten(tmp_path: Path) -> None:
+    """An ingestion replaces it every other minute, and a process that serves questions lives for hours."""
+    with deployed(tmp_path, POLICY, DOCUMENTS) as world:
+        directory = Directory(world.dynamodb, TABLE, world.s3, SNAPSHOT)
+        writer = DirectoryWriter(
+            world.dynamodb, TABLE, world.s3, SNAPSHOT, world.registry.scan, world.registry.read, ("access",)
+        )
+        minutes = itertools.count(0, 60)
+        missing = MissingValues(directory, world.registry, Guard(), lambda: float(next(minutes)))
+
+        def asked() -> Callable[[], Any]:
+            assert missing.claim("Northwind in 2024", READER) is not None
+            entries = directory.read()
+            assert entries is not None
+            return weakref.ref(entries.values)
+
+        before = asked()
+        world.relabel("legal/contract-dingo-2025.pdf", "board")
+        writer.write()
+        now = asked()
+        gc.collect()
+
+        assert before() is None
+        assert now() is not None
