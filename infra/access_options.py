@@ -34,12 +34,6 @@ MAX_CALLBACKS: Final = 100
 MAX_API_KEYS: Final = 50
 """Their resources fit into the 500 of a stack."""
 
-MAX_API_KEYS_BYTES: Final = 2_400
-"""What is left for the names and ids of keys in the 4 KB of the environment of the function `documents`."""
-
-BYTES_PER_KEY: Final = 18
-"""The id of a key, with what is around id and name in JSON."""
-
 LOOPBACK: Final = ("localhost", "127.0.0.1")
 """Hosts for which Amazon Cognito and the verifier of tokens accept http.
 
@@ -207,13 +201,6 @@ def access_problems(values: AccessValues, settings: AccessSettings, target: Targ
         (
             len(values.api_keys) > MAX_API_KEYS,
             f"api_keys names {len(values.api_keys)} keys; at most {MAX_API_KEYS} are possible: let people sign in",
-        ),
-        (
-            sum(len(name) + BYTES_PER_KEY for name in values.api_keys) > MAX_API_KEYS_BYTES,
-            (
-                f"api_keys needs more than {MAX_API_KEYS_BYTES:,} bytes of the environment of a function, with"
-                f" {BYTES_PER_KEY} for each key: choose shorter names, or fewer keys"
-            ),
         ),
         *(
             (

@@ -1,7 +1,7 @@
 """Checks, before the first deployment, of what would fail in a later stack."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import botocore.session
@@ -20,6 +20,9 @@ MIN_UNKNOWN_BYTES: Final = 10
 
 UNKNOWN_BYTES: Final[Mapping[str, int]] = {"_QUEUE_URL": 105, "_BUCKET": 52, "_TABLE": 50, "_ARN": 180}
 """Values that only a deployment knows, with the default prefix, by the ends of the names of their variables."""
+
+BYTES_PER_KEY: Final = 18
+"""The id of an API key, with what is around id and name in JSON."""
 
 LARGE_BYTES: Final = 200
 """Variables that an error names; the settings that most deployments have take less."""
@@ -74,13 +77,17 @@ def check_region(options: Options, region: str | None) -> None:
         )
 
 
-def check_variables(function: str, variables: Mapping[str, Any]) -> None:
+def check_variables(function: str, variables: Mapping[str, Any], api_keys: Collection[str] = ()) -> None:
     """Check the size of a function's environment. What only the deployment knows is estimated.
+
+    The *api_keys* are the names of those that the function gets when their ids are known.
 
     Raises:
         OptionError: The environment is too large; the message names its largest variables.
     """
     sizes = {name: len(name) + _bytes(name, value) for name, value in variables.items()}
+    if api_keys:
+        sizes["API_KEYS"] = len("API_KEYS") + sum(len(name) + BYTES_PER_KEY for name in api_keys)
     if sum(sizes.values()) > MAX_VARIABLES_BYTES:
         named = ", ".join(f"{name} ({size:,} bytes)" for name, size in sizes.items() if size >= LARGE_BYTES)
         raise OptionError(

@@ -94,6 +94,7 @@ class Options(ContextValues):
         defaults = {**(LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {})}
         defaults |= MANAGED_VARIABLES if is_managed(own) else {}
         chosen = {name: HIDDEN if name in WITH_SECRETS else text for name, text in {**own, **variables}.items()}
+        chosen.pop("api_keys", None)  # their names may take most of the environment
         by_origin = {
             "context": {name: text for name, text in chosen.items() if name.lower() in in_context},
             "settings file": {name: text for name, text in chosen.items() if name.lower() not in in_context},

@@ -25,11 +25,15 @@ from infra.layers import (
 from infra.options import Options
 from infra.target import Target
 from ragstack_common.core.metrics import STACK
+from ragstack_common.http.route_table import ROUTES
 from ragstack_common.settings.base import Settings
 
 ARCHITECTURE: Final = lambda_.Architecture.ARM_64
 LOG_RETENTION: Final = logs.RetentionDays.ONE_MONTH
 AUDIT_RETENTION: Final = logs.RetentionDays.ONE_YEAR
+
+API_FUNCTIONS: Final = frozenset(route.function for route in ROUTES.values())
+"""The functions that the API calls, which get the names of API keys."""
 
 DEPLOYED_ACCESS_FILE: Final = f"/var/task/{ACCESS_FILE}"
 """Source: Lambda developer guide, deployment packages: a function's code is in /var/task."""
@@ -99,7 +103,8 @@ class PythonFunction(Construct):
             **({"ACCESS_FILE": str(access_path)} if access else {}),
             **options.environment(*settings),
         }
-        check_variables(folder, Stack.of(self).resolve(variables))
+        api_keys = options.api_keys if folder in API_FUNCTIONS else ()
+        check_variables(folder, Stack.of(self).resolve(variables), api_keys)
         self.function = lambda_.Function(
             self,
             "Function",

@@ -33,6 +33,13 @@ def test_an_environment_over_the_limit_of_lambda_is_refused(synthesize: Any) -> 
     assert "RETRIEVER_TOOL_COLLECTIONS (" in str(refused.value)
 
 
+def test_the_names_of_api_keys_count_although_their_ids_are_not_known_yet(synthesize: Any) -> None:
+    names = ",".join(f"of-the-company-and-its-partners-{number}" for number in range(50))
+
+    with pytest.raises(OptionError, match=r"environment of the function documents .* API_KEYS \(2,"):
+        synthesize(auth="api_key", access="none", api_keys=names)
+
+
 def test_an_environment_below_the_limit_is_synthesized(synthesize: Any) -> None:
     assembly = synthesize(retriever_tool_collections=collections(30))
 
