@@ -278,6 +278,25 @@ def test_a_conversation_outlives_the_tab(visit: Open) -> None:
     assert sum(url.endswith("/ask/stream") for url in sent) == 1
 
 
+def test_a_conversation_that_cannot_be_deleted_is_listed_again_with_the_reason(visit: Open) -> None:
+    page = visit("#/ask", user="alice", expects_failures=True)
+    new_conversation(page, LEAVE)
+    page.route(
+        "**/api/conversations/*",
+        lambda route: (
+            route.fulfill(status=503, json={"error": {"code": "Busy", "message": "Try again later"}})
+            if route.request.method == "DELETE"
+            else route.fallback()
+        ),
+    )
+
+    conversations(page).get_by_role("button", name=f"More: {LEAVE}").click()
+    page.get_by_role("button", name="Delete").click()
+
+    expect(conversations(page).get_by_role("alert")).to_contain_text("was not deleted")
+    expect(conversations(page).get_by_role("link", name=LEAVE)).to_be_visible()
+
+
 def test_a_conversation_is_renamed_and_deleted_by_keyboard(visit: Open) -> None:
     page = visit("#/ask", user="alice")
     new_conversation(page, LEAVE)

@@ -74,7 +74,7 @@ def test_documents_that_are_read_again_for_too_long_are_an_error(
     aws.sqs.send_message(QueueUrl=os.environ["INGESTION_QUEUE_URL"], MessageBody="about a.md")
     ending = end_soon(aws, "COMPLETE")
 
-    done = run("reconcile", "--timeout", "2")
+    done = run("reconcile", "--timeout", "6")
 
     ending.join()
     assert isinstance(done.exception, StackError)

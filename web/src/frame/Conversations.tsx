@@ -1,5 +1,6 @@
 /** The conversations that the service keeps of the person: in the sidebar, or behind a button on narrow screens. */
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { ApiError } from "../api/client";
 import type { ConversationSummary } from "../api/types";
 import { useAction, useApp, useLoaded } from "../context";
 import { ageOf, keptConversations, loadConversation } from "../conversations";
@@ -12,6 +13,7 @@ import { asMarkdown, fileName, save } from "../parts/markdown";
 import { plain } from "../parts/names";
 import { ShareDialog } from "../parts/ShareDialog";
 import { Button, Skeleton } from "../parts/shapes";
+import { sentence } from "../parts/states";
 import { useWaiting, waiting } from "../parts/Undo";
 import { address, go, usePlace } from "../route";
 import { useStore } from "../store";
@@ -50,6 +52,7 @@ export function ConversationsButton() {
 function List({ onOpen }: { onOpen?: () => void }) {
   const text = useMessages("ask");
   const [query, setQuery] = useState("");
+  const [problem, setProblem] = useState("");
   const changes = useStore(keptConversations);
   const place = usePlace();
   const list = useRef<HTMLElement>(null);
@@ -72,6 +75,11 @@ function List({ onOpen }: { onOpen?: () => void }) {
           onChange={(event) => setQuery(event.target.value)}
         />
       )}
+      {problem && (
+        <p className="small" role="alert" dir="auto">
+          {problem}
+        </p>
+      )}
       {all.length === 0 && <p className="small">{query ? text.noConversationFound : text.noConversations}</p>}
       {(["today", "week", "older"] as const).map((age) => {
         const own = all.filter(({ updated_at }) => ageOf(updated_at) === age);
@@ -86,7 +94,11 @@ function List({ onOpen }: { onOpen?: () => void }) {
                   conversation={conversation}
                   isCurrent={place.page === "ask" && place.id === conversation.id}
                   onOpen={onOpen}
-                  onDelete={() => focusAfter(list.current, conversation.id)}
+                  onDelete={() => {
+                    setProblem("");
+                    focusAfter(list.current, conversation.id);
+                  }}
+                  onProblem={setProblem}
                 />
               ))}
             </ul>
@@ -114,9 +126,11 @@ interface ItemProps {
   isCurrent: boolean;
   onOpen: (() => void) | undefined;
   onDelete: () => void;
+  /** It could not be deleted, and is in the list again. */
+  onProblem: (text: string) => void;
 }
 
-function Item({ conversation, isCurrent, onOpen, onDelete }: ItemProps) {
+function Item({ conversation, isCurrent, onOpen, onDelete, onProblem }: ItemProps) {
   const { client } = useApp();
   const text = useMessages("ask");
   const announce = useAnnounce();
@@ -132,7 +146,12 @@ function Item({ conversation, isCurrent, onOpen, onDelete }: ItemProps) {
       text: text.willBeDeleted(plain(title)),
       run: async (isLeaving) => {
         if (isLeaving) client.deleteAndLeave("/api/conversations/{id}", { id });
-        else await client.delete("/api/conversations/{id}", { id }).catch(() => undefined);
+        else
+          await client
+            .delete("/api/conversations/{id}", { id })
+            .catch((reason: unknown) =>
+              onProblem(text.notDeleted(plain(title), sentence(ApiError.of(reason).message))),
+            );
         keptConversations.note();
       },
     });

@@ -107,6 +107,7 @@ export const ask: typeof english = {
   exportMarkdown: "Als Markdown exportieren",
   delete: "Löschen",
   willBeDeleted: (title) => `„${title}“ wird gelöscht`,
+  notDeleted: (title, reason) => `„${title}“ wurde nicht gelöscht. ${reason}`,
 
   noAnswer: "Die Dokumente beantworten diese Frage nicht.",
   mayNotAnswer: "Die Dokumente beantworten diese Frage vielleicht nicht. Das sind die ähnlichsten Stellen.",

@@ -108,6 +108,7 @@ export const ask = {
   exportMarkdown: "Export as Markdown",
   delete: "Delete",
   willBeDeleted: (title: string) => `“${title}” will be deleted`,
+  notDeleted: (title: string, reason: string) => `“${title}” was not deleted. ${reason}`,
 
   noAnswer: "The documents do not answer this.",
   mayNotAnswer: "The documents may not answer this. These are the closest passages.",
