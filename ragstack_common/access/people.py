@@ -1,7 +1,7 @@
-"""Who was seen: callers with their groups, as their last token named them.
+"""Callers that the service has seen, with the groups in their last token.
 
-The service has no list of users. It notes each caller at most once an hour, so that requests do not get slower, and
-forgets who was not seen for some time::
+The service has no list of users. It records each caller at most once an hour, so that requests do not get slower.
+Entries expire::
 
     PERSON    <name>    principals, and when they were seen last
 """

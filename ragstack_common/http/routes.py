@@ -366,17 +366,17 @@ def _add_judgments(app: APIGatewayRestResolver, service: Service, caller: Curren
 def _add_gaps(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
     @serve(app, "report_gap")
     def report_gap(request: GapReport) -> ReportedGap:
-        """Say that an answer is missing, to those who can add documents and see all that the caller sees."""
+        """Report a missing answer to people who can add documents and see every label that the caller sees."""
         return service().gaps.report(caller(), request)
 
     @serve(app, "list_gaps")
     def list_gaps() -> GapList:
-        """List gaps, for operators and for those who may write documents, of whose questions they see the scope."""
+        """List gaps for operators and writers of documents, if they see every label that the asker saw."""
         return service().gaps.groups(caller())
 
     @serve(app, "change_gap")
     def change_gap(id: _Id, request: GapChange) -> Gap:  # noqa: A002 - the name in the path
-        """Say that a gap is answered or dismissed, or open it again."""
+        """Mark a gap as answered or dismissed, or reopen it."""
         return service().gaps.change(caller(), id, request)
 
 
@@ -394,7 +394,7 @@ def _add_conversations(app: APIGatewayRestResolver, service: Service, caller: Cu
         limit: _Limit = 50,
         next_token: NextToken = None,
     ) -> ConversationList:
-        """List your conversations, newest first. Nobody else can list them, operators neither."""
+        """List your conversations, newest first. Nobody else can list them, not even operators."""
         return service().conversations.page(caller(), query=query, limit=limit, token=next_token)
 
     @serve(app, "delete_conversations")
@@ -404,7 +404,7 @@ def _add_conversations(app: APIGatewayRestResolver, service: Service, caller: Cu
 
     @serve(app, "get_conversation")
     def get_conversation(id: UUID, next_token: NextToken = None) -> Conversation:  # noqa: A002 - the name in the path
-        """Return its turns. An answer is left out if you may not see each of its documents now."""
+        """Return its turns. An answer is omitted if you may no longer see all of its documents."""
         return service().conversations.get(caller(), id, next_token)
 
     @serve(app, "rename_conversation")
@@ -414,20 +414,20 @@ def _add_conversations(app: APIGatewayRestResolver, service: Service, caller: Cu
 
     @serve(app, "delete_conversation")
     def delete_conversation(id: UUID) -> DeletedConversations:  # noqa: A002 - the name in the path
-        """Delete it, with the link to it. An answer that is under way is not added to it any more."""
+        """Delete it and its link. An answer that is still being written is not saved."""
         return service().conversations.delete(caller(), id)
 
     @serve(app, "share_conversation")
     def share_conversation(id: UUID) -> ConversationLink:  # noqa: A002 - the name in the path
-        """Return its link, which is made if there is none. Later turns are shared too."""
+        """Return its link; create one if there is none. Later turns are shared too."""
         return service().conversations.share(caller(), id)
 
     @serve(app, "unshare_conversation")
     def unshare_conversation(id: UUID) -> ConversationLink:  # noqa: A002 - the name in the path
-        """Revoke its link; the next one is another."""
+        """Revoke its link. Sharing again creates a different link."""
         return service().conversations.unshare(caller(), id)
 
     @serve(app, "get_shared_conversation")
     def get_shared_conversation(id: _Id, next_token: NextToken = None) -> Conversation:  # noqa: A002 - the same
-        """Return a conversation by its link. Left out are answers from documents that you may not see."""
+        """Return a conversation by its link, without answers from documents that you may not see."""
         return service().conversations.shared(caller(), id, next_token)

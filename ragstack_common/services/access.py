@@ -118,10 +118,10 @@ class Explanation(BaseModel, defer_build=True):
     rule: str = Field(description="The rule that shows or hides it")
     depends_on: list[str] = Field(
         default=[],
-        description="Groups, tenants and scopes that the request does not name for a user, and with which the answer"
-        " would be another",
+        description="Groups, tenants and scopes that the request does not name for a user, and that would change the"
+        " answer",
     )
-    principals: list[str] = Field(default=[], description="Who was assumed to look, next to everyone")
+    principals: list[str] = Field(default=[], description="The principals of the viewer, without everyone")
     groups: GroupsOrigin = Field(
         default="request",
         description="Where the groups come from: the request, the last token of the user, or nowhere, because the user"

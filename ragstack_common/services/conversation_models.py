@@ -24,7 +24,7 @@ class _Kept(BaseModel, defer_build=True):
     title: str
     created_at: Time
     updated_at: Time = Field(description="When its last answer was given")
-    expires_at: Time = Field(description="When it is deleted if nothing is asked in it")
+    expires_at: Time = Field(description="When it is deleted, unless another question is asked in it")
     shared: bool = Field(description="Whether there is a link to it")
 
 
@@ -40,12 +40,12 @@ class ConversationList(BaseModel, defer_build=True):
     conversations: list[ConversationSummary]
     next_token: str | None = Field(description="Requests the next page; null on the last page")
     enabled: bool = Field(
-        description="Whether the caller's conversations are kept: the deployment keeps some, and the caller has signed"
-        " in, as a person does"
+        description="Whether the caller's conversations are saved: the setting is on, and the caller is a person"
+        " who signed in"
     )
     days: int = Field(description="How many days conversations are kept after their last turn; 0 for none")
-    max_conversations: int = Field(description="Of one person. The next one replaces the oldest")
-    max_turns: int = Field(description="Of one conversation. The next one replaces the oldest")
+    max_conversations: int = Field(description="Limit of one person. The next conversation replaces the oldest")
+    max_turns: int = Field(description="Limit of one conversation. The next turn replaces the oldest")
 
 
 class ConversationTurn(BaseModel, defer_build=True):
@@ -55,27 +55,25 @@ class ConversationTurn(BaseModel, defer_build=True):
     at: Time = Field(description="When the answer was given")
     question: str
     asked: dict[str, Any] = Field(
-        description="The other members that the request had, without the conversation before it: with the question,"
-        " they are a request that asks the same again"
+        description="The other members of the request, without the conversation before it: together with the question,"
+        " they repeat the request"
     )
     response: dict[str, Any] | None = Field(
         description="The answer as it was given, with the sources that it cites; null if it is withheld"
     )
     withheld: Withheld | None = Field(
-        description="Why there is no response. rights: the caller may not see each document from which the answer was"
-        " made, or not any more. deleted: one of them was deleted"
+        description="Why there is no response. rights: the caller may not see every document from which the answer was"
+        " made. deleted: one of them was deleted"
     )
-    changed: list[str] = Field(
-        description="Documents from which the answer was made, and which have changed since, by their S3 URIs"
-    )
+    changed: list[str] = Field(description="S3 URIs of documents that have changed since the answer was made from them")
 
 
 class Conversation(_Kept):
-    """A conversation with its turns, as far as the caller may see now what they say."""
+    """A conversation with its turns, and the answers that the caller may see."""
 
     owner: str = Field(description="Whose conversation it is, as in GET /api/me", examples=["user:alice"])
     turns: list[ConversationTurn] = Field(description="Its turns, oldest first")
-    withheld_turns: int = Field(description="How many turns have no response, those of other pages included")
+    withheld_turns: int = Field(description="Number of turns without a response, on all pages")
     next_token: str | None = Field(
         description="Requests the turns before the first one; null if there are none. A response has 4 MB of them"
     )

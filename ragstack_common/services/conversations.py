@@ -1,7 +1,7 @@
-"""Conversations: kept with each answer for the person who asked, and given back within the rights of who reads them.
+"""Conversations: stored with each answer for the person who asked, and shown within the rights of the reader.
 
-The function that answers stores a turn itself, so that nobody can store an answer that was never given. What a turn
-says depends on documents, so each reading compares these with the rules, labels and deletions in effect.
+The function that answers stores a turn itself, so that clients cannot store an answer that was never given. An answer
+repeats documents, so each reading checks these against the current rules, labels and deletions.
 """
 
 import hashlib
@@ -334,7 +334,7 @@ class Conversations:
         for uri, document in used.items():
             record = records.get(uri)
             if record is not None and (record.status in _GONE or record.revision == 0):
-                # Who would not see it if it was there does not learn that it is gone.
+                # Callers who could not see the document do not learn that it was deleted.
                 reasons[uri] = "deleted" if checked.rules.sees(caller, document.label) else "rights"
             elif uri in checked.hidden:
                 reasons[uri] = "rights"

@@ -1,13 +1,13 @@
 """Gaps: questions without a good answer, grouped by their words, for those who can add documents.
 
-A person has one item for each group of questions, kept in the registry's table for some time after the last one::
+Each person has one item for each group of questions in the registry's table, which expires after the last question::
 
     no answer   the answers function, if the setting `questions` allows it
     reported    a person who says that something is missing
     bad         a judgment of an answer
 
-A question can repeat what its asker has read. So it is shown to those alone who see every label that the asker saw, and
-all counts are of what a reader may see.
+A question can repeat what its asker has read. So only readers who see every label that the asker saw can see it, and
+all counts are of the questions that the reader can see.
 """
 
 import hashlib
@@ -107,11 +107,13 @@ class Gap(BaseModel, defer_build=True):
 
     id: str
     question: str = Field(description="The latest wording")
-    count: int = Field(description="How often it was asked; who reports, or judges, what they asked counts once")
+    count: int = Field(
+        description="How often it was asked; a report or judgment of a question that its author asked adds nothing"
+    )
     people: int
     last_at: Time
     outcomes: GapOutcomes
-    state: State = Field(description="An answered gap is open again when the question fails again")
+    state: State = Field(description="An answered gap reopens when the question fails again")
     state_by: str | None = Field(description="Who changed the state last")
     comments: list[GapComment] = Field(description=f"The newest {MAX_COMMENTS}, one of each person")
     settings: dict[str, Any] | None = Field(description="The other members of the latest request, if they are known")
@@ -124,7 +126,7 @@ class GapList(BaseModel, defer_build=True):
     left_out: int = Field(description=f"Groups after the first {MAX_GROUPS}")
     complete: bool = Field(description=f"False if there are more than {MAX_READ:,} entries, of which not all were read")
     stores_questions: bool = Field(
-        description="Whether questions without an answer are kept. If not, only reports and bad judgments are counted"
+        description="Whether questions without an answer are stored. If not, only reports and bad judgments count"
     )
 
 

@@ -43,7 +43,7 @@ class QueueDepth(BaseModel, defer_build=True):
     waiting: int = Field(description="Messages that wait, also for a delay")
     in_flight: int = Field(description="Messages that a function works on")
     oldest_seconds: float | None = Field(
-        default=None, description="Age of the oldest message; null, because SQS tells it to CloudWatch alone"
+        default=None, description="Age of the oldest message; null, because SQS reports it only to CloudWatch"
     )
 
 
