@@ -21,8 +21,9 @@ from ragstack_common.answers.verify.negations import dense_negations, is_negatio
 from ragstack_common.core.reporting import reaching_the_registry, redacted_or_none
 from ragstack_common.core.uris import file_name, key_of_uri
 from ragstack_common.filters import Scalar
-from ragstack_common.registry.directory import Directory, Entries, NamedValues
+from ragstack_common.registry.directory import Directory
 from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.entries import Entries, NamedValues
 from ragstack_common.registry.records import SEARCHABLE, DocumentRecord, Status
 from ragstack_common.search.inference import is_clear
 from ragstack_common.search.models import Missing, MissingDocument, MissingValue, SearchOutcome

@@ -10,8 +10,9 @@ import pytest
 
 from ragstack_common.registry import directory
 from ragstack_common.registry.catalogue import counted_under
-from ragstack_common.registry.directory import Directory, DirectoryWriter, Entries, ScannedLines
+from ragstack_common.registry.directory import Directory, DirectoryWriter, ScannedLines
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
+from ragstack_common.registry.entries import Entries
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
 from ragstack_common.registry.table import ENTRIES
 from ragstack_common.settings.names import DIRECTORY_KEY
@@ -160,11 +161,11 @@ def test_a_change_counts_at_once_and_moves_into_the_object(deployment: Deploymen
 
 
 def test_a_new_status_alone_writes_no_line(deployment: Deployment) -> None:
-    deployment.put("a.md", Status.WAITING, city="Bern")
+    deployment.put("a.md", Status.WAITING, city="Bern", year=2024.0, price=0.5, note="ü")
     deployment.writer.write()
 
-    deployment.put("a.md", Status.INDEXING, city="Bern")
-    deployment.put("a.md", Status.INDEXED, city="Bern")
+    deployment.put("a.md", Status.INDEXING, city="Bern", year=2024.0, price=0.5, note="ü")
+    deployment.put("a.md", Status.INDEXED, city="Bern", year=2024.0, price=0.5, note="ü")
 
     assert deployment.changes() == 0
 
