@@ -263,8 +263,10 @@ class QueryService:
             try:
                 async with asyncio.timeout(seconds_left(MISSING_WAIT_SECONDS)):
                     found = await asyncio.shield(looking)
+            except TimeoutError:
+                return None  # as often while the directory is read for the first time
             except Exception as error:  # noqa: BLE001 - searches do without it
-                LOGGER.info("whether documents are missing is unknown: %s", type(error).__name__, exc_info=error)
+                LOGGER.warning("whether documents are missing is unknown: %s", type(error).__name__, exc_info=error)
                 return None
             return found.missing if found is not None and found.holds_for(outcome) else None
 

@@ -6,11 +6,13 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from ragstack_common.access.guard import Guard
 from ragstack_common.access.policy import AccessPolicy
+from ragstack_common.core.errors import RegistryError
 from ragstack_common.registry.directory import Directory, DirectoryWriter
 from ragstack_common.registry.documents import RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Status
@@ -196,6 +198,33 @@ def test_without_a_directory_nothing_is_said(tmp_path: Path) -> None:
 
         assert answer["missing"] is None
         assert answer["results"]
+
+
+def test_a_registry_that_refuses_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timeout is not: the first search of a process often ends before the directory is read."""
+    with deployed(tmp_path, POLICY, DOCUMENTS) as world:
+        for error, messages in ((TimeoutError(), 0), (RegistryError("AccessDenied"), 1)):
+            monkeypatch.setattr(MissingValues, "claim", Mock(side_effect=error))
+
+            answer = world.call(READER, "POST", "/api/retrieve", {"query": "Northwind in 2024"})[1]
+
+            assert answer["results"]
+            assert caplog.text.count("whether documents are missing is unknown") == messages
+
+
+def test_searches_and_names_do_without_a_damaged_directory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with deployed(tmp_path, POLICY, DOCUMENTS) as world:
+        world.s3.put_object(Bucket=SNAPSHOT, Key="documents.gz", Body=b"damaged")
+
+        answer = world.call(READER, "POST", "/api/retrieve", {"query": "Northwind in 2024"})[1]
+        found = world.call(READER, "GET", "/api/documents/find", query="northwind 2025")[1]
+
+        assert answer["missing"] is None
+        assert answer["results"]
+        assert [each["name"] for each in found["documents"]] == ["contract-northwind-2025.pdf"]
+        assert "the directory of documents is damaged" in caplog.text
 
 
 def test_values_of_an_object_that_was_replaced_are_forgotten(tmp_path: Path) -> None:
