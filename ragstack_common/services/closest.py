@@ -10,6 +10,7 @@ from ragstack_common.reading.page_links import page_link
 from ragstack_common.search.models import SearchOutcome
 from ragstack_common.services.search_models import Passage, to_passage
 from ragstack_common.settings.names import VERSION_KEY
+from ragstack_common.text.excerpts import excerpt
 from ragstack_common.text.positions import Position
 
 MAX_CLOSEST: Final = 3
@@ -29,6 +30,10 @@ class ClosestDocument(Passage):
         default=None, description="The first of its attributes " + ", ".join(f"`{key}`" for key in _DATE_KEYS)
     )
     picture: str | None = Field(default=None, description="As in a result of a search")
+    excerpt: str = Field(
+        description="The part of the passage with the most and rarest words of the question, for people: without"
+        " Markdown, and with the names of columns in rows of tables"
+    )
 
 
 def closest_documents(question: str, outcome: SearchOutcome) -> list[ClosestDocument]:
@@ -43,6 +48,7 @@ def closest_documents(question: str, outcome: SearchOutcome) -> list[ClosestDocu
             version=_value(chunk.metadata, VERSION_KEY),
             date=_value(chunk.metadata, *_DATE_KEYS),
             picture=page_link(chunk.source, chunk.content, Position.of(chunk.metadata).page, question),
+            excerpt=excerpt(chunk.content, question).text,
         )
         for chunk in found
     ]

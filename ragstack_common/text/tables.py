@@ -185,6 +185,11 @@ class TablesInText:
         """Find the tables of a Markdown text, or take the whole text for one."""
         return cls(_csv_tables(text) if is_csv else _markdown_tables(text))
 
+    @classmethod
+    def of_passage(cls, passage: str) -> "TablesInText":
+        """Find the tables of a part of any document: CSV has a header that looks like one."""
+        return cls.of(passage, is_csv=_has_csv_header(passage.lstrip("\n").partition("\n")[0]))
+
     def at(self, offset: int) -> Table | None:
         """Return the table that has an offset below its header."""
         place = bisect_right(self.tables, offset, key=lambda table: table.body) - 1
@@ -238,7 +243,7 @@ def cell_spans(row: str, separator: str) -> list[tuple[int, int]]:
     spans, begin = [], 0
     is_quoted = False
     for place, character in enumerate(row):
-        if character == '"' and (is_quoted or place == begin):
+        if character == '"' and row[begin] == '"':
             is_quoted = not is_quoted
         elif character == separator and not is_quoted:
             spans.append((begin, place))
@@ -272,8 +277,7 @@ def repeated_ends(passage: str) -> list[int]:
     separator = BAR if delimiter else _separator(passage)
     begin = (delimiter.end() if delimiter else passage.find("\n")) + 1
     found = []
-    # After a comma of prose there is a space.
-    if delimiter or (f"{separator} " not in passage[:begin] and is_header(cells(passage[:begin], separator))):
+    if delimiter or _has_csv_header(passage[:begin]):
         for line in passage[begin:].split("\n")[:MAX_ROWS_ABOVE]:
             # A part of a row is below the cells that name it.
             found += [begin, *(begin + end + 1 for _, end in cell_spans(line, separator)[:MAX_LABELS])]
@@ -312,6 +316,12 @@ def _caption(text: str, start: int) -> str:
 def _separator(text: str) -> str:
     first = text.lstrip("\n").partition("\n")[0]
     return max(SEPARATORS, key=first.count)
+
+
+def _has_csv_header(line: str) -> bool:
+    separator = _separator(line)
+    # After a comma of prose there is a space.
+    return f"{separator} " not in line and is_header(cells(line, separator))
 
 
 def _csv_tables(text: str) -> list[Table]:

@@ -108,12 +108,21 @@ def print_stream(events: "Iterable[StreamEvent]", roots: Roots | None = None) ->
                     answer = event.model_dump(mode="json")
     _print_unsupported(answer)
     cited = [source for source in answer["sources"] if source["cited"]]
-    if not cited and not answer["answered"] and answer["sources"]:
-        console.print("\nThe closest passages:")
-        cited = answer["sources"][:3]
     print_sources(cited, answer["question"], roots)
+    if not cited and answer["closest"]:
+        console.print("\nThe closest documents:")
+        _print_closest(answer["closest"], roots)
     _print_remarks(answer)
     return answer
+
+
+def _print_closest(documents: Iterable[Mapping[str, Any]], roots: Roots | None) -> None:
+    for document in documents:
+        about = document["version"] or document["date"]
+        console.print()
+        console.print(Text.assemble((document["title"], "bold"), (f"  {about}" if about else "", "dim")))
+        _print_location(document, document["section"], roots)
+        print_indented(NUMBER_INDENT, (document["excerpt"], "dim"))
 
 
 def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Roots | None = None) -> None:
@@ -123,16 +132,20 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Ro
         words, start = excerpt(content, question)
         section = source["section"] if source["quoted"] else section_over(content, [start or 0], source["section"])
         headings = SEPARATOR.join(name for name in (section or "").split(SEPARATOR) if name != title)
-        location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), describe_place(source, headings)
         console.print()
         console.print(Text.assemble((f"{number:<{NUMBER_INDENT}}", "bold cyan"), (title, "bold")))
-        # A location is never wrapped: users copy it.
-        console.print(Text.assemble(location, (f"  {place}" if place else "", "italic")), soft_wrap=True)
-        print_local_file(source["source"], roots, NUMBER_INDENT)
+        _print_location(source, headings, roots)
         for parts in {tuple(_quotation(content, part)): None for part in source["quoted"]}:
             print_indented(NUMBER_INDENT, *parts)
         if not source["quoted"]:
             print_indented(NUMBER_INDENT, (words, "dim"))
+
+
+def _print_location(source: Mapping[str, Any], section: str | None, roots: Roots | None) -> None:
+    location, place = " " * NUMBER_INDENT + (source["source"] or "(no source)"), describe_place(source, section)
+    # A location is never wrapped: users copy it.
+    console.print(Text.assemble(location, (f"  {place}" if place else "", "italic")), soft_wrap=True)
+    print_local_file(source["source"], roots, NUMBER_INDENT)
 
 
 def _quotation(content: str, part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

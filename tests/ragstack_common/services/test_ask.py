@@ -345,7 +345,8 @@ def test_without_an_answer_the_closest_documents_come_with_their_best_passage() 
         update={"metadata": {PAGE_KEY: 3.0, "title": "Leave", "version": "2026", "current": True, "date": "2026-01-01"}}
     )
     second = dated.model_copy(update={"content": "Another passage of the same document."})
-    others = [TRAVEL.model_copy(update={"source": f"s3://documents/{name}.md"}) for name in "abc"]
+    table = "| Leave | Weeks |\n| --- | --- |\n| Holidays | 5 |\n| Parental | 16 |\n"
+    others = [TRAVEL.model_copy(update={"source": f"s3://documents/{name}.md", "content": table}) for name in "abc"]
 
     answer = asyncio.run(
         service(found(dated, second, *others, best_relevance=0.01), Model([])).ask(question(), OPERATOR)
@@ -361,6 +362,8 @@ def test_without_an_answer_the_closest_documents_come_with_their_best_passage() 
     assert (first.content, first.version, first.date, first.page) == (LEAVE.content, "2026", "2026-01-01", 3)
     assert first.picture is not None
     assert (second_.version, second_.date, second_.picture) == (None, None, None)
+    assert second_.content == table
+    assert "Leave: Parental; Weeks: 16" in second_.excerpt
 
 
 def test_an_answer_needs_no_closest_documents() -> None:

@@ -14,6 +14,7 @@ import pytest
 from ragstack_common.answers.answer import Answerer, Sentence, Usage
 from ragstack_common.answers.phrases import NO_ANSWER
 from ragstack_common.search.models import Note, SliceReport
+from ragstack_common.services.closest import ClosestDocument
 from ragstack_local.show import answers, display
 from tests.ragstack_local.answer_events import CONTENT, QUESTION, QUOTED, SOURCES, TEXT, events, response
 from tests.ragstack_local.support import FOREVER, RAGSTACK, Api, ragstack, running_stack, stack_at
@@ -177,16 +178,31 @@ def test_nothing_found_in_a_corpus_brings_the_command_that_lists_them(stack: Pat
     assert "--doc-version" not in done.stdout
 
 
-def test_without_an_answer_the_closest_passages_are_shown(stack: Path, api: Api) -> None:
-    sources = [source.model_copy(update={"cited": False, "quoted": []}) for source in SOURCES]
-    api.will_stream(*events(response(answer=NO_ANSWER, answered=False, sentences=[], sources=sources)))
+def test_without_an_answer_the_closest_documents_are_shown(stack: Path, api: Api) -> None:
+    closest = ClosestDocument(
+        source="s3://b/limits.md",
+        title="Limits",
+        version="2026",
+        page=4,
+        section="Rate limits",
+        excerpt="Rate limits: One API key may make 600 requests a minute.",
+        content="| Key | Requests |",
+        content_type="TEXT",
+        score=0.5,
+        metadata={},
+    )
+    api.will_stream(*events(response(answer=NO_ANSWER, answered=False, sentences=[], sources=[], closest=[closest])))
 
     done = ragstack("ask", QUESTION, data=stack)
 
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert done.returncode == 1
     assert lines[0] == NO_ANSWER
-    assert "Rate limits One API key may make 600 requests a minute." in lines[lines.index("The closest passages:") :]
+    assert lines[lines.index("The closest documents:") + 2 :][:3] == [
+        "Limits  2026",
+        "s3://b/limits.md  page 4 > Rate limits",
+        "Rate limits: One API key may make 600 requests a minute.",
+    ]
 
 
 def test_how_to_add_a_model_is_explained_once(stack: Path, api: Api) -> None:

@@ -10,7 +10,6 @@ import { Icon } from "../../parts/Icon";
 import { place, plain } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
 import { Button } from "../../parts/shapes";
-import { beginning } from "../../parts/spans";
 import { sentence } from "../../parts/states";
 import { address, go } from "../../route";
 import { type Settings, toAsk, toParams } from "../../settings";
@@ -77,8 +76,6 @@ function Find() {
   );
 }
 
-const SHORT = 240;
-
 function Closest({ documents }: { documents: readonly ClosestDocument[] }) {
   const text = useMessages("ask");
   const [open, setOpen] = useState<ClosestDocument | null>(null);
@@ -87,8 +84,6 @@ function Closest({ documents }: { documents: readonly ClosestDocument[] }) {
       <h3 className="small">{text.closest}</h3>
       <ol>
         {documents.map((document) => {
-          const content = withoutMarks(document.content);
-          const short = beginning(content, SHORT);
           const about = [document.version ?? document.date, place(document)].filter(Boolean).map(String);
           return (
             <li key={document.source}>
@@ -96,10 +91,7 @@ function Closest({ documents }: { documents: readonly ClosestDocument[] }) {
                 <strong>
                   <bdi>{plain([document.title, ...about.slice(0, 1)].join(" · "))}</bdi>
                 </strong>
-                <span dir="auto">
-                  {plain(short)}
-                  {short !== content && " …"}
-                </span>
+                <span dir="auto">{plain(document.excerpt)}</span>
               </Button>
             </li>
           );
@@ -108,11 +100,6 @@ function Closest({ documents }: { documents: readonly ClosestDocument[] }) {
       {open && <OriginalDialog passage={open} onClose={() => setOpen(null)} />}
     </section>
   );
-}
-
-/** A passage of Markdown without the signs of its headings. */
-function withoutMarks(content: string): string {
-  return content.replace(/^#{1,6} +/gm, "");
 }
 
 function ReportGap({ settings }: { settings: Settings }) {
