@@ -258,9 +258,9 @@ def documents_function(
         # The timeout of API Gateway.
         timeout_seconds=29,
     ).function
-    # A signed upload has the permissions of the function that signed it.
-    object_actions = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
-    path.documents.grant(function, object_actions, "Callers upload and delete any document")
+    # A signed upload or download has the permissions of the function that signed it.
+    object_actions = ("s3:DeleteObject", "s3:GetObject", "s3:GetObjectVersion", "s3:PutObject")
+    path.documents.grant(function, object_actions, "Callers upload, download and delete any document")
     path.registry.grant(function, READ)
     path.registry.grant(function, LIST)
     path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*"))

@@ -19,7 +19,7 @@ AUDIT: Final = "audit"
 AuditSink: TypeAlias = Callable[[dict[str, Any]], None]
 """Receives events in addition to the log."""
 
-ReadKind: TypeAlias = Literal["searched", "opened"]
+ReadKind: TypeAlias = Literal["searched", "opened", "downloaded"]
 
 
 def record(

@@ -62,6 +62,14 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
         DOCUMENTS, "GET", "/api/documents/find", Right.READ, "Find documents by words of their names and attributes"
     ),
     "get_document": ApiRoute(DOCUMENTS, "GET", "/api/documents/{id}", Right.READ, "Get a document", errors=_UNKNOWN),
+    "download_document": ApiRoute(
+        DOCUMENTS,
+        "GET",
+        "/api/documents/{id}/download",
+        Right.READ,
+        "Get an address from which the file is downloaded",
+        errors=_UNKNOWN,
+    ),
     "change_document": ApiRoute(
         DOCUMENTS,
         "PATCH",

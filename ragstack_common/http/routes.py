@@ -48,7 +48,14 @@ from ragstack_common.services.conversation_models import (
 )
 from ragstack_common.services.conversations import Conversations
 from ragstack_common.services.dead_letters import DeadLetterQueue
-from ragstack_common.services.document_models import DocumentDetail, DocumentList, Facets, FoundDocuments, WrittenStatus
+from ragstack_common.services.document_models import (
+    DocumentDetail,
+    DocumentList,
+    Download,
+    Facets,
+    FoundDocuments,
+    WrittenStatus,
+)
 from ragstack_common.services.documents import (
     DEFAULT_FOUND,
     EVENT_OF_CHANGE,
@@ -165,6 +172,7 @@ CurrentCaller: TypeAlias = Callable[[], Caller]
 
 def add_routes(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
     """Add the routes of the documents function; the service is called with each request."""
+    _add_listings(app, service, caller)
     _add_documents(app, service, caller)
     _add_jobs(app, service)
     _add_failures(app, service)
@@ -180,6 +188,28 @@ def _add_documents(app: APIGatewayRestResolver, service: Service, caller: Curren
         """Write the document's attributes, and sign one upload of it that is valid for a short time."""
         return service().uploads.permit(request, caller())
 
+    @serve(app, "get_document")
+    def get_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
+        """Return its status, its history and what happens next, including changes in the bucket since."""
+        return service().documents.detail(caller(), id)
+
+    @serve(app, "download_document")
+    def download_document(id: _Id) -> Download:  # noqa: A002 - the name in the path
+        """Sign one download of the version that the registry knows; the address is valid for a minute."""
+        return service().documents.download(caller(), id)
+
+    @serve(app, "change_document")
+    def change_document(id: _Id, request: AttributesChange) -> DocumentDetail:  # noqa: A002 - the name in the path
+        """Replace the document's attributes; searches use the new ones when the change was processed."""
+        return service().change_attributes(caller(), id, request)
+
+    @serve(app, "delete_document")
+    def delete_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
+        """Delete the document and its sidecar from the bucket, then from the knowledge base; it ends as DELETED."""
+        return service().documents.delete(caller(), id)
+
+
+def _add_listings(app: APIGatewayRestResolver, service: Service, caller: CurrentCaller) -> None:
     @serve(app, "list_documents")
     def list_documents(
         status: Annotated[WrittenStatus | None, Query(description="Default: all except DELETED")] = None,
@@ -227,21 +257,6 @@ def _add_documents(app: APIGatewayRestResolver, service: Service, caller: Curren
     ) -> FoundDocuments:
         """List documents that have each word, whatever their status; beginnings of words count."""
         return service().documents.find(caller(), query, limit)
-
-    @serve(app, "get_document")
-    def get_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
-        """Return its status, its history and what happens next, including changes in the bucket since."""
-        return service().documents.detail(caller(), id)
-
-    @serve(app, "change_document")
-    def change_document(id: _Id, request: AttributesChange) -> DocumentDetail:  # noqa: A002 - the name in the path
-        """Replace the document's attributes; searches use the new ones when the change was processed."""
-        return service().change_attributes(caller(), id, request)
-
-    @serve(app, "delete_document")
-    def delete_document(id: _Id) -> DocumentDetail:  # noqa: A002 - the name in the path
-        """Delete the document and its sidecar from the bucket, then from the knowledge base; it ends as DELETED."""
-        return service().documents.delete(caller(), id)
 
     @serve(app, "list_facets")
     def list_facets(

@@ -1,9 +1,11 @@
 """The bucket of documents: what is in it, their sidecars, and signed uploads."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
@@ -12,7 +14,7 @@ from ragstack_common.core.clients import s3_signer
 from ragstack_common.core.errors import DocumentNotFoundError, ServiceUnavailableError
 from ragstack_common.core.objects import http_status, put_if, unless_absent
 from ragstack_common.core.reporting import failing_as
-from ragstack_common.core.uris import s3_uri
+from ragstack_common.core.uris import file_name, s3_uri
 from ragstack_common.registry.records import Observation
 from ragstack_common.settings.limits import MAX_SIDECAR_BYTES
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from mypy_boto3_s3 import S3Client
+
+_UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+_NOT_PLAIN: Final = re.compile(r'[^ -~]|["\\%]')
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,7 @@ class DocumentsBucket:
             except ClientError as error:
                 if http_status(error) != HTTPStatus.PRECONDITION_FAILED:
                     raise
-                text = f"{key!r:.100} was replaced, and its new version is not processed yet: try again"
-                raise ServiceUnavailableError(text) from error
+                raise replaced_error(key) from error
             if found is None:
                 raise DocumentNotFoundError(f"{key!r:.100} was deleted")
             with found["Body"] as stream:
@@ -137,6 +141,31 @@ class DocumentsBucket:
                 ExpiresIn=seconds,
             )
         return url, headers
+
+    def sign_download(self, key: str, version_id: str | None, seconds: int) -> str:
+        """Sign the download of one version of an object, which browsers save under its own name."""
+        version = {} if version_id is None else {"VersionId": version_id}
+        with _reaching_the_bucket():
+            url: str = s3_signer().generate_presigned_url(
+                "get_object",
+                Params={"Bucket": self.name, "Key": key, "ResponseContentDisposition": attachment(key), **version},
+                ExpiresIn=seconds,
+            )
+        return url
+
+
+def attachment(key: str) -> str:
+    """Return the Content-Disposition with which an object is saved, in ASCII and in UTF-8.
+
+    Controls of text direction are replaced: they can hide the type of a file. Source: RFC 6266, appendix D.
+    """
+    name = _UNSAFE.sub("_", file_name(key))
+    return f"attachment; filename=\"{_NOT_PLAIN.sub('_', name)}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def replaced_error(key: str) -> ServiceUnavailableError:
+    """Return the error for an object that is newer than what the registry knows."""
+    return ServiceUnavailableError(f"{key!r:.100} was replaced, and its new version is not processed yet: try again")
 
 
 def _reaching_the_bucket() -> "AbstractContextManager[None]":

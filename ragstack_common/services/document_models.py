@@ -41,6 +41,15 @@ class DocumentList(BaseModel):
     next_token: str | None = Field(description="Requests the next page; null on the last page")
 
 
+class Download(BaseModel):
+    """Where a document's file can be downloaded."""
+
+    url: str = Field(description="Sends the file to whoever has it, until it expires")
+    name: str = Field(description="The name that the file gets")
+    size: int = Field(description="Bytes of the file")
+    expires_at: Time
+
+
 class FoundDocument(BaseModel):
     """A document that has the words that were looked for."""
 

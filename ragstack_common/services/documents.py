@@ -38,12 +38,13 @@ from ragstack_common.registry.records import (
 )
 from ragstack_common.registry.table import document_id
 from ragstack_common.search.values import natural_order
-from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.bucket import DocumentsBucket, replaced_error
 from ragstack_common.services.document_models import (
     DocumentDetail,
     DocumentList,
     DocumentReceipt,
     DocumentSummary,
+    Download,
     Facet,
     Facets,
     FacetValue,
@@ -66,6 +67,9 @@ MAX_FOUND: Final = 50
 
 MAX_ALIKE: Final = 20
 """Documents of similar names in an explanation."""
+
+DOWNLOAD_SECONDS: Final = 60
+"""How long an address for a download is valid: until it is opened. The download itself may take longer."""
 
 _NEXT: Final = {
     Status.WAITING: "The ingestion function submits the object in the bucket to the knowledge base",
@@ -351,6 +355,25 @@ class Documents:
         failure = redacted(record.reason or "") if record.status is Status.FAILED else None
         has_words = record.is_converted and observed.conversion is not None and observed.conversion.has_words
         return SeenDocument(self._key(record), observed.etag, observed.size, failure, record.is_converted, has_words)
+
+    def download(self, caller: Caller, identifier: str) -> Download:
+        """Sign a download of the version whose label the registry knows, and record that the caller gets it.
+
+        Raises:
+            DocumentNotFoundError: The registry does not know it, the caller does not see it, or it is deleted.
+            ServiceUnavailableError: The bucket has a newer version, whose label is not known yet.
+        """
+        record = self._find(caller, Right.READ, identifier)
+        key = self._key(record)
+        document = DocumentNow(record, self._bucket.observe(key))
+        if record.observed.etag is None or not document.now.is_present:
+            raise DocumentNotFoundError(f"The document {record.id} was deleted")
+        if document.is_newer:
+            raise replaced_error(key)
+        until = iso(time.time() + DOWNLOAD_SECONDS)
+        url = self._bucket.sign_download(key, record.observed.version_id, DOWNLOAD_SECONDS)
+        self._guard.saw("downloaded", caller, [record.uri])
+        return Download(url=url, name=file_name(key), size=document.now.size, expires_at=until)
 
     def delete(self, caller: Caller, identifier: str) -> DocumentDetail:
         """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.

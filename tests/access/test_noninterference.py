@@ -164,6 +164,9 @@ def listings(world: World, caller: Caller, known: Sequence[Document]) -> Iterato
         for query in ({"key": each.key}, {"uri": each.uri}):
             yield f"find {query}", world.call(caller, "GET", "/api/documents", **query)
         yield f"get {each.key}", world.call(caller, "GET", f"/api/documents/{document_id(each.uri)}")
+        status, answer = world.call(caller, "GET", f"/api/documents/{document_id(each.uri)}/download")
+        answer.pop("url", None)  # signed for this second
+        yield f"download {each.key}", (status, answer)
         yield f"status {each.key}", world.tool(caller, "get_document_status", document=each.uri)
     for method, path in (
         *(("GET", "/api/ingestion-jobs"), ("POST", "/api/ingestion-jobs"), ("GET", "/api/ingestion-jobs/x")),

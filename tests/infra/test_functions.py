@@ -57,7 +57,7 @@ RIGHTS = {
     | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"cloudwatch:DescribeAlarms", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-    | {"s3:DeleteObject", "s3:GetObject", "s3:ListBucket", "s3:PutObject"}
+    | {"s3:DeleteObject", "s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket", "s3:PutObject"}
     | WORDS,
     "ingestion": SENDING
     | READING_A_QUEUE

@@ -4,12 +4,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 
 from ragstack_common.registry.documents import DocumentRegistry, RecordChange
 from ragstack_common.registry.records import DocumentRecord, Observation, Operation, OperationKind, Status
 from ragstack_common.registry.table import document_id
+from ragstack_common.services.bucket import attachment
 from tests.ragstack_common.services.conftest import AT, Aws, Call, error_of
 from tests.support.registry_table import TABLE
 
@@ -302,3 +305,34 @@ def test_the_next_deletion_removes_what_an_interrupted_one_left(aws: Aws, call: 
     assert error_of(broken) == (502, "ServiceUnavailable")
     assert left == ["a.md.metadata.json"]
     assert (again[0], aws.keys()) == (202, [])
+
+
+def test_a_file_is_downloaded_in_the_version_that_the_registry_knows(aws: Aws, call: Call) -> None:
+    seen = aws.put("people/Über uns.md", "Old.")
+    aws.record("people/Über uns.md", Status.INDEXED, seen)
+
+    status, answer = call("GET", f"{PATH}/{document_id('s3://documents/people/Über uns.md')}/download")
+    aws.put("people/Über uns.md", "New.")
+
+    assert (status, answer["name"], answer["size"]) == (200, "Über uns.md", 4)
+    signed = parse_qs(urlsplit(answer["url"]).query)
+    assert signed["versionId"] == [seen.version_id]
+    response = requests.get(answer["url"], timeout=5)
+    assert response.text == "Old."
+    assert response.headers["Content-Disposition"] == (
+        "attachment; filename=\"_ber uns.md\"; filename*=UTF-8''%C3%9Cber%20uns.md"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "header"),
+    [
+        ("a/plan.pdf", "attachment; filename=\"plan.pdf\"; filename*=UTF-8''plan.pdf"),
+        ('say "no".md', "attachment; filename=\"say _no_.md\"; filename*=UTF-8''say%20%22no%22.md"),
+        ("100%\\;a=b.md", "attachment; filename=\"100__;a=b.md\"; filename*=UTF-8''100%25%5C%3Ba%3Db.md"),
+        ("契約.pdf", "attachment; filename=\"__.pdf\"; filename*=UTF-8''%E5%A5%91%E7%B4%84.pdf"),
+        ("dm\u202efdp.exe", "attachment; filename=\"dm_fdp.exe\"; filename*=UTF-8''dm_fdp.exe"),
+    ],
+)
+def test_a_download_has_the_name_of_the_file_in_every_script(key: str, header: str) -> None:
+    assert attachment(key) == header

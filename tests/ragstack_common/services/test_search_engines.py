@@ -291,6 +291,7 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
         ("get", "/api/documents"): {"200", "400", "default"},
         ("get", "/api/documents/find"): {"200", "400", "default"},
         ("get", "/api/documents/{id}"): {"200", "400", "404", "default"},
+        ("get", "/api/documents/{id}/download"): {"200", "400", "404", "default"},
         ("patch", "/api/documents/{id}"): {"202", "400", "404", "default"},
         ("delete", "/api/documents/{id}"): {"202", "400", "404", "default"},
         ("get", "/api/facets"): {"200", "400", "default"},
