@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from ragstack_local.console import STATIC
-from tests.browser.support import AXE, WAIT_MILLISECONDS, Visit, sign_in, signed_in
+from tests.browser.support import AXE, WAIT_MILLISECONDS, Sessions, Visit, is_signed_in, sign_in, signed_in
 from tests.e2e import conftest as e2e
 from tests.e2e.support import LocalStack
 from tests.e2e.test_access_stack import People
@@ -52,24 +52,44 @@ def forgotten_conversations(stack: LocalStack) -> Iterator[None]:
         People(stack).got(signed_in.pop(), "DELETE", "/api/conversations")
 
 
-@pytest.fixture
-def visit(console_url: str, new_context: Callable[..., BrowserContext], stack: LocalStack) -> Iterator[Open]:
-    """Open an address of the console, as a user who signs in or as nobody, in a browser of its own.
+@pytest.fixture(scope="session")
+def sessions() -> Sessions:
+    """Who has signed in, with the tokens that a tab keeps."""
+    return Sessions()
 
-    The test fails if a page writes to the browser's console, raises an error or asks another server.
+
+@pytest.fixture
+def visit(
+    console_url: str, new_context: Callable[..., BrowserContext], stack: LocalStack, sessions: Sessions
+) -> Iterator[Open]:
+    """Open an address of the console, as a signed-in user or as nobody, in a browser of its own.
+
+    A user signs in on the issuer's page at the first visit, and with ``signs_in`` at every one; else the tab gets the
+    tokens of the first. The test fails if a page writes to the browser's console, raises an error or asks another
+    server.
     """
     allowed = (console_url, f"{stack.connection.oidc_issuer}/", f"{stack.connection.aws_endpoint}/")
     visits: list[Visit] = []
 
     def open_(
-        address: str = "#/ask", *, user: str | None = None, expects_failures: bool = False, **context: Any
+        address: str = "#/ask",
+        *,
+        user: str | None = None,
+        signs_in: bool = False,
+        expects_failures: bool = False,
+        **context: Any,
     ) -> Page:
         page = new_context(**context).new_page()
         page.set_default_timeout(WAIT_MILLISECONDS)
         visits.append(Visit.watched(page, allowed, expects_failures=expects_failures))
+        if user is not None and not signs_in and sessions.resume(page, user):
+            page.goto(console_url + address)
+            is_signed_in(page, user)
+            return page
         page.goto(console_url + address)
         if user is not None:
             sign_in(page, user)
+            sessions.note(page, user)
         return page
 
     yield open_

@@ -28,23 +28,23 @@ def hostile(stack: LocalStack) -> str:
     return uri
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        f"#/ask?q={quote('How much does the Zanzibar permit cost?')}",
-        f"#/search?q={quote('Zanzibar permit')}",
-        "#/documents?name=pwned",
-        f"#/ask?q={quote(SCRIPT)}&corpus={quote(SCRIPT)}",
-    ],
-    ids=["ask", "search", "documents", "address"],
+ADDRESSES = (
+    f"#/ask?q={quote('How much does the Zanzibar permit cost?')}",
+    f"#/search?q={quote('Zanzibar permit')}",
+    "#/documents?name=pwned",
+    f"#/ask?q={quote(SCRIPT)}&corpus={quote(SCRIPT)}",
 )
-def test_hostile_text_is_shown_as_text(visit: Open, hostile: str, address: str) -> None:
-    page = visit(address, user="olga")
 
-    # With "corpus" nothing is found; in every other place, the hostile text is shown as it is written.
-    expect(page.locator("main")).to_contain_text("<img src=x onerror=window.pwned=1>")
-    assert page.evaluate("() => window.pwned") is None
-    assert page.locator("main img, main script, main a[href^='javascript']").count() == 0
+
+def test_hostile_text_is_shown_as_text(visit: Open, hostile: str) -> None:
+    page = visit("#/nowhere", user="olga")
+
+    for address in ADDRESSES:
+        page.evaluate(f"location.hash = '{address}'")
+        # With "corpus" nothing is found; in every other place, the hostile text is shown as it is written.
+        expect(page.locator("main")).to_contain_text("<img src=x onerror=window.pwned=1>")
+        assert page.evaluate("() => window.pwned") is None
+        assert page.locator("main img, main script, main a[href^='javascript']").count() == 0
 
 
 def test_a_hostile_original_is_shown_as_text(visit: Open, hostile: str) -> None:

@@ -13,9 +13,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 EXPENSES = "samples/documents/people/expenses-and-travel.docx"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_operators_see_the_status_at_a_glance(visit: Open, scheme: str) -> None:
-    page = visit("#/operate", user="olga", color_scheme=scheme)
+def test_operators_see_the_status_at_a_glance(visit: Open) -> None:
+    page = visit("#/operate", user="olga")
 
     expect(page.get_by_role("region", name="Documents").get_by_role("row", name="Indexed")).to_be_visible()
     expect(page.get_by_role("region", name="Throughput")).to_contain_text("In the last 24 hours")
@@ -61,9 +60,8 @@ def test_one_document_is_explained(visit: Open) -> None:
     expect(form).to_contain_text("Label people")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_another_user_s_view_names_the_rule_of_each_document(visit: Open, scheme: str) -> None:
-    page = visit("#/operate/view-as", user="olga", color_scheme=scheme)
+def test_another_user_s_view_names_the_rule_of_each_document(visit: Open) -> None:
+    page = visit("#/operate/view-as", user="olga")
 
     page.get_by_role("main").get_by_label("Who").fill("group:engineering")
     page.get_by_role("button", name="View").click()

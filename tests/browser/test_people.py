@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 from uuid import uuid4
@@ -28,6 +29,12 @@ CHANGE_TOKENS = """claims => {
     }
     sessionStorage.setItem(name, JSON.stringify({...user, expires_at: claims.exp ?? user.expires_at}));
 }"""
+
+
+@pytest.fixture
+def visit(visit: Open) -> Open:
+    """Sign in at every visit: here, how people sign in is the subject."""
+    return partial(visit, signs_in=True)
 
 
 def expire(page: Page) -> None:
