@@ -37,7 +37,7 @@ from ragstack_common.registry.documents import MAX_LIMIT, DocumentRegistry, List
 from ragstack_common.registry.records import DocumentRecord, Observation, Status, Transition, record_to_item
 from ragstack_common.registry.table import URI
 from ragstack_common.services.ask_models import SourcesEvent
-from ragstack_common.services.documents import to_summary
+from ragstack_common.services.document_views import to_summary
 
 STATIC: Final = Path(__file__).parent.parent / "ragstack_local" / "console" / "static"
 CHROMIUM: Final = "/usr/bin/chromium"

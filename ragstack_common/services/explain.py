@@ -18,7 +18,8 @@ from ragstack_common.filters import And, Clause, Filter, Not, Operator, Or, eval
 from ragstack_common.registry.records import SEARCHABLE, Status
 from ragstack_common.search import RetrievedChunk, SearchOutcome
 from ragstack_common.search.merge import best_relevance
-from ragstack_common.services.documents import DocumentNow, Documents
+from ragstack_common.services.document_views import DocumentNow
+from ragstack_common.services.documents import Documents
 from ragstack_common.services.explain_models import (
     ExcludingClause,
     ExplainDetails,
