@@ -179,7 +179,8 @@ def tables(found: Relevance) -> list[Table]:
             ["set, fitted to", "kept", "removed", "AUROC, removed", "foreign", "AUROC, foreign"],
             abstained,
         ),
-        Table("Share of the passages that is relevant", ["relevance", *names], reliability, names),
+        # Ten rows for each column, with nothing in the other columns: a picture, and thousands of lines without it.
+        Table("Share of the passages that is relevant", ["relevance", *names], reliability, names, is_printed=False),
     ]
 
 

@@ -53,6 +53,7 @@ class Table:
         rows: A name, and a cell for each further heading. Numbers as names make the picture a curve.
         drawn: Headings of the columns that the picture shows.
         notes: Sentences below the table.
+        is_printed: Whether the terminal shows it; the files always have it.
     """
 
     title: str
@@ -60,6 +61,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     drawn: Sequence[str] = ()
     notes: Sequence[str] = ()
+    is_printed: bool = True
 
     def print(self) -> None:
         """Show the table on the terminal, which may have 80 columns: without the intervals."""
@@ -96,7 +98,7 @@ class Table:
 
 
 def show(folder: Path, tables: Sequence[Table], **details: Any) -> None:
-    """Print tables, and write them as results.md, results.json and results.svg.
+    """Print tables, and write all of them as results.md, results.json and results.svg.
 
     Args:
         folder: Where to; it is created.
@@ -104,7 +106,8 @@ def show(folder: Path, tables: Sequence[Table], **details: Any) -> None:
         details: Further members of results.json.
     """
     for table in tables:
-        table.print()
+        if table.is_printed:
+            table.print()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.md").write_text("\n".join(table.markdown for table in tables), encoding="utf-8")
     document = {"made": _circumstances(), **details, "tables": [table.json for table in tables]}

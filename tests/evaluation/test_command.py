@@ -87,6 +87,8 @@ def test_a_calibration_is_measured_written_and_used(tmp_path: Path, home: Path, 
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Relevance, hashed, HYBRID: 6 questions" in ended.stdout
+    assert "Share of the passages" not in ended.stdout, "it has a line for each point of a picture"
+    assert "Share of the passages" in (output / "results.md").read_text()
     written = json.dumps(read_settings(file)["relevance_calibration"])
     settings = QuerySettings.from_env({"KNOWLEDGE_BASE_ID": "KB", "RELEVANCE_CALIBRATION": written})
     assert settings.relevance_calibration is not None
