@@ -86,7 +86,8 @@ def query_function(scope: Construct, path: IngestionPath, options: Options, issu
     ).function
     _grant_search(function, path, options)
     path.documents.grant(function, ["s3:GetObject"], "Callers may ask why any document is not found")
-    path.registry.grant(function, READ, (ACCESS, f"{DOCUMENT}#*"))
+    path.registry.grant(function, READ, (ACCESS, f"{DOCUMENT}#*", PERSON))
+    path.registry.grant(function, [UPDATE], [PERSON])
     path.registry.grant(function, LIST, (JUDGMENT, f"{JUDGMENT}#*"))
     path.registry.grant_names(function)
     watch_service(own, service="query", options=options, searches=True)
@@ -265,6 +266,8 @@ def documents_function(
     path.registry.grant(function, LIST)
     path.registry.grant(function, [PUT, UPDATE, DELETE], (*JOBS, JUDGMENT, f"{JUDGMENT}#*"))
     path.registry.grant(function, [UPDATE], (GAP, f"{BUDGET}#*", PERSON))
+    path.registry.grant(function, [DELETE_MANY], [GAP])
+    path.registry.grant(function, [DELETE], [PERSON])
     if options.has_people:
         # Also if none are kept any more: people may delete theirs.
         path.registry.grant(function, [PUT, UPDATE, DELETE, DELETE_MANY], CONVERSATIONS)

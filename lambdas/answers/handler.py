@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.identity import Callers
+from ragstack_common.access.people import People
 from ragstack_common.access.tokens import verifier_from_env
 from ragstack_common.http.asgi import create_app
 from ragstack_common.services.ask import AskService
@@ -27,7 +28,7 @@ def service() -> AskService:
 @cache
 def callers() -> Callers:
     """Read the rules when the first request comes, and verify tokens here: not every path has an authorizer."""
-    return Callers.from_env(os.environ, verifier_from_env(os.environ), notes_people=True)
+    return Callers.from_env(os.environ, verifier_from_env(os.environ), note=People.note)
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.identity import Callers
+from ragstack_common.access.people import People
 from ragstack_common.http.powertools import Api
 from ragstack_common.http.routes import DocumentService, add_routes
 
@@ -16,7 +17,7 @@ from ragstack_common.http.routes import DocumentService, add_routes
 @cache
 def callers() -> Callers:
     """Read the rules on the first request."""
-    return Callers.from_env(os.environ, notes_people=True)
+    return Callers.from_env(os.environ, note=People.note)
 
 
 @cache

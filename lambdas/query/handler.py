@@ -11,6 +11,7 @@ from aws_lambda_powertools.event_handler import Response, content_types
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from ragstack_common.access.identity import Callers
+from ragstack_common.access.people import People
 from ragstack_common.core.snapshots import after_restore
 from ragstack_common.http.powertools import Api, NextToken, OfAllCallers, json_answer, serve
 from ragstack_common.search.engines.found_store import store_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @cache
 def callers() -> Callers:
     """Read the rules on the first request."""
-    return Callers.from_env(os.environ)
+    return Callers.from_env(os.environ, note=People.note_meanwhile)
 
 
 app = Api(logger, metrics, callers)

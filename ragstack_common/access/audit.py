@@ -1,4 +1,4 @@
-"""Audit events: who was refused what, who changed a rule, and who looked at another caller's view.
+"""Audit events: who was refused what, who changed a rule, looked at another caller's view, or erased a person.
 
 An event has no text of a question or a document. It is a line of the structured log, and an event on the bus if the
 deployment names one. Which documents each caller saw is recorded if the deployer chose so, and in the log alone:
@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from ragstack_common.access.callers import Caller
 from ragstack_common.core.telemetry import LOGGER
 
-AuditKind: TypeAlias = Literal["refused", "rule changed", "view as", "limit reached"]
+AuditKind: TypeAlias = Literal["refused", "rule changed", "view as", "limit reached", "person erased"]
 
 AUDIT: Final = "audit"
 """The member of a line of the log, and the detail type of an event, that holds an audit event."""
@@ -33,7 +33,7 @@ def record(
 ) -> None:
     """Write an audit event about what a caller did or tried.
 
-    The resource is a route, a document's URI or a label; the rule is the one that decided, or the change.
+    The resource is a route, a document's URI, a label or a person; the rule is the one that decided, or the change.
     """
     event = {
         "kind": kind,

@@ -162,6 +162,10 @@ class Guard:
         """Write the audit event of a caller who looks at what another one sees of a document."""
         record("view as", caller, right=Right.OPERATE, resource=uri, rule=viewer, sink=self._sink)
 
+    def erased(self, caller: Caller, name: str) -> None:
+        """Write the audit event of an operator who deletes what is stored of a person."""
+        record("person erased", caller, right=Right.OPERATE, resource=name, sink=self._sink)
+
     def refuse(self, caller: Caller, right: Right, resource: str, message: str) -> None:
         """Write an audit event, and raise NotAllowedError."""
         record("refused", caller, right=right, resource=resource, rule=message, sink=self._sink)

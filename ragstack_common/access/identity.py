@@ -7,7 +7,8 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, Self
+from functools import partial
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from ragstack_common.access.callers import (
     OPERATOR,
@@ -28,6 +29,8 @@ CLAIMS: Final = "claims"
 
 BEARER: Final = 'Bearer realm="ragstack"'
 """The header WWW-Authenticate of responses to callers without a valid proof of identity."""
+
+Note: TypeAlias = Callable[[People, Caller], None]
 
 
 class Verifier(Protocol):
@@ -92,19 +95,23 @@ class Identity:
 
 @dataclass(frozen=True)
 class Callers:
-    """Who sends requests, and what they may do; *people* notes them, if this process may."""
+    """Who sends requests, and what they may do; *note* is called with each caller who has the right."""
 
     identity: Identity
     guard: Guard
-    people: People | None = None
+    note: Callable[[Caller], None] | None = None
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str], verifier: Verifier | None = None, *, notes_people: bool = False) -> Self:
-        """Read the settings and the access file that the environment names; raises ConfigurationError."""
+    def from_env(cls, env: Mapping[str, str], verifier: Verifier | None = None, *, note: Note | None = None) -> Self:
+        """Read the settings and the access file that the environment names; raises ConfigurationError.
+
+        The method *note* of the people in the registry is called with each caller.
+        """
         guard = Guard.from_env(env)
         claims = None if guard.policy is None else guard.policy.claims
-        people = People.from_env(env) if notes_people else None
-        return cls(Identity(AccessSettings.from_env(env), claims, verifier), guard, people)
+        people = None if note is None else People.from_env(env)
+        noted = None if note is None or people is None else partial(note, people)
+        return cls(Identity(AccessSettings.from_env(env), claims, verifier), guard, noted)
 
     def authorized(
         self, right: Right, resource: str, context: Mapping[str, Any], authorization: str | None = None
@@ -117,6 +124,6 @@ class Callers:
         """
         caller = self.identity.caller(context, authorization)
         self.guard.require(caller, right, resource)
-        if self.people is not None:
-            self.people.note(caller)
+        if self.note is not None:
+            self.note(caller)
         return caller

@@ -1,7 +1,7 @@
 """Callers that the service has seen, with the groups in their last token.
 
-The service has no list of users. It records each caller at most once an hour, so that requests do not get slower.
-Entries expire::
+The service has no list of users. It records each caller at most once an hour, and who only searches once a day, next
+to the search. Entries expire::
 
     PERSON    <name>    principals, and when they were seen last
 """
@@ -13,7 +13,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 NOTED_SECONDS: Final = 3600.0
 """A caller with the same principals is noted again after this long."""
+
+SEARCHING_SECONDS: Final = 86_400.0
+"""The same for callers who search. A process reads before it writes, so that all processes write once in this time."""
 
 KEPT_SECONDS: Final = 90 * 86_400
 
@@ -90,29 +93,19 @@ class People:
 
     def note(self, caller: Caller) -> None:
         """Note that a caller was seen. A failure to do so is logged, and tried again an hour later."""
-        now = self._clock()
-        with self._lock:
-            at, principals = self._noted.get(caller.name, (0.0, frozenset[str]()))
-            if caller.is_local or (now < at + NOTED_SECONDS and principals == caller.principals):
-                return
-            if len(self._noted) >= MAX_REMEMBERED:
-                self._noted.clear()
-            self._noted[caller.name] = now, caller.principals
-        values = {":principals": json.dumps(sorted(caller.principals), ensure_ascii=False), ":now": now}
-        values |= {":name": caller.name, ":expires": int(now) + KEPT_SECONDS, ":old": now - NOTED_SECONDS}
-        try:
-            if_holds(
-                lambda: self._client.update_item(
-                    TableName=self._table,
-                    Key=_key(caller.name),
-                    UpdateExpression="SET #name = :name, principals = :principals, seen_at = :now, #expires = :expires",
-                    ConditionExpression="attribute_not_exists(seen_at) OR seen_at < :old OR principals <> :principals",
-                    ExpressionAttributeNames={"#name": "name", "#expires": EXPIRES_AT},
-                    ExpressionAttributeValues=to_item(values),
-                )
-            )
-        except (ClientError, BotoCoreError) as error:
-            LOGGER.warning("a caller was not noted: %s", error)
+        if self._is_due(caller, NOTED_SECONDS):
+            self._write(caller, NOTED_SECONDS)
+
+    def note_meanwhile(self, caller: Caller) -> None:
+        """Note a caller who searches, while the search runs, unless they were noted in the last day."""
+        if self._is_due(caller, SEARCHING_SECONDS):
+            Thread(target=self._write_if_old, args=(caller,), daemon=True).start()
+
+    def forget(self, name: str) -> bool:
+        """Delete what was noted of a caller; return whether there was anything."""
+        with reaching_the_registry():
+            answer = self._client.delete_item(TableName=self._table, Key=_key(name), ReturnValues="ALL_OLD")
+        return "Attributes" in answer
 
     def find(self, name: str) -> Seen | None:
         """Return a caller as they were seen last; None if they were not seen."""
@@ -136,6 +129,46 @@ class People:
         if len(items) > limit:
             following = urlsafe_b64encode(items[limit - 1][SORT_KEY]["S"].encode()).decode()
         return SeenPage([seen for item in items[:limit] if (seen := self._seen(item))], following)
+
+    def _is_due(self, caller: Caller, seconds: float) -> bool:
+        """Whether this process did not note a caller with these principals for some time; it then counts as noted."""
+        now = self._clock()
+        with self._lock:
+            at, principals = self._noted.get(caller.name, (0.0, frozenset[str]()))
+            if caller.is_local or (now < at + seconds and principals == caller.principals):
+                return False
+            if len(self._noted) >= MAX_REMEMBERED:
+                self._noted.clear()
+            self._noted[caller.name] = now, caller.principals
+        return True
+
+    def _write_if_old(self, caller: Caller) -> None:
+        try:
+            answer = self._client.get_item(TableName=self._table, Key=_key(caller.name))
+        except Exception as error:  # noqa: BLE001 - nobody waits for the thread
+            LOGGER.warning("whether a caller was noted is unknown: %s", error)
+            return
+        seen = self._seen(answer.get("Item"))
+        if seen is None or seen.principals != caller.principals or seen.at <= self._clock() - SEARCHING_SECONDS:
+            self._write(caller, SEARCHING_SECONDS)
+
+    def _write(self, caller: Caller, seconds: float) -> None:
+        now = self._clock()
+        values = {":principals": json.dumps(sorted(caller.principals), ensure_ascii=False), ":now": now}
+        values |= {":name": caller.name, ":expires": int(now) + KEPT_SECONDS, ":old": now - seconds}
+        try:
+            if_holds(
+                lambda: self._client.update_item(
+                    TableName=self._table,
+                    Key=_key(caller.name),
+                    UpdateExpression="SET #name = :name, principals = :principals, seen_at = :now, #expires = :expires",
+                    ConditionExpression="attribute_not_exists(seen_at) OR seen_at <= :old OR principals <> :principals",
+                    ExpressionAttributeNames={"#name": "name", "#expires": EXPIRES_AT},
+                    ExpressionAttributeValues=to_item(values),
+                )
+            )
+        except (ClientError, BotoCoreError) as error:
+            LOGGER.warning("a caller was not noted: %s", error)
 
     def _seen(self, item: Mapping[str, Any] | None) -> Seen | None:
         # DynamoDB removes expired items within days.

@@ -217,6 +217,9 @@ ROUTES: Final[Mapping[str, ApiRoute]] = {
     "list_people": ApiRoute(
         DOCUMENTS, "GET", "/api/people", Right.OPERATE, "List who was seen, and what they may do", tag=_OPERATORS
     ),
+    "erase_person": ApiRoute(
+        DOCUMENTS, "POST", "/api/people/erase", Right.OPERATE, "Erase what is stored of a person", tag=_OPERATORS
+    ),
     "list_tools": ApiRoute(QUERY, "GET", "/tools", Right.READ, "List the tools"),
     "run_tool": ApiRoute(QUERY, "POST", "/tools/{name}", Right.READ, "Run a tool"),
     "mcp": ApiRoute(ANSWERS, "POST", "/mcp", Right.READ),

@@ -65,6 +65,7 @@ from ragstack_common.services.documents import (
     directory_of,
     read_facets,
 )
+from ragstack_common.services.erasure import ErasedPerson, Erasure, PersonToErase
 from ragstack_common.services.failure_models import (
     DiscardAnswer,
     DiscardRequest,
@@ -73,7 +74,8 @@ from ragstack_common.services.failure_models import (
     ReplayRequest,
 )
 from ragstack_common.services.failures import Failures
-from ragstack_common.services.gaps import Gap, GapChange, GapList, GapReport, Gaps, ReportedGap
+from ragstack_common.services.gap_models import Gap, GapChange, GapList, GapReport, ReportedGap
+from ragstack_common.services.gaps import Gaps
 from ragstack_common.services.jobs import JobAnswer, JobList, JobRequest, Jobs
 from ragstack_common.services.judgments import Judgment, JudgmentChange, JudgmentList, Judgments
 from ragstack_common.services.measures import JudgedRanking, Measures, measure
@@ -104,6 +106,7 @@ class DocumentService:
     judgments: Judgments
     gaps: Gaps
     conversations: Conversations
+    erasure: Erasure
     settings: Callable[[], SettingsInForce]
     status: DeploymentStatus
 
@@ -115,7 +118,8 @@ class DocumentService:
         bucket = DocumentsBucket(settings.documents_bucket, s3_client())
         registry = DocumentRegistry(table, client, metrics=metrics)
         guard = Guard.from_env(env)
-        gaps = Gaps.from_env(env, client, table, guard)
+        people, gaps = People(client, table), Gaps.from_env(env, client, table, guard)
+        conversations = Conversations.from_env(env, guard, table, client)
         queue_urls = {
             "events": settings.ingestion_queue_url,
             "status checks": settings.status_queue_url,
@@ -130,10 +134,11 @@ class DocumentService:
             documents=Documents(registry, bucket, guard, directory_of(settings)),
             jobs=Jobs(JobStore(table, client, metrics=metrics), settings.jobs_queue_url, sqs),
             catalogue=lambda caller: Catalogue(client, table, guard.rules().labels(caller)),
-            access=Access(guard, registry, bucket, People(client, table)),
+            access=Access(guard, registry, bucket, people),
             judgments=Judgments(client, table, guard, gaps=gaps),
             gaps=gaps,
-            conversations=Conversations.from_env(env, guard, table, client),
+            conversations=conversations,
+            erasure=Erasure(guard, people, gaps, conversations),
             settings=partial(settings_in_force, {**env}),
             status=DeploymentStatus(
                 dynamodb=client,
@@ -338,6 +343,11 @@ def _add_access(app: APIGatewayRestResolver, service: Service, caller: CurrentCa
     def list_people(limit: _Limit = MAX_LIMIT, next_token: NextToken = None) -> PeopleList:
         """List callers by name, with the groups in their last token, what they see and where they may write."""
         return service().access.people(limit, next_token)
+
+    @serve(app, "erase_person")
+    def erase_person(request: PersonToErase) -> ErasedPerson:
+        """Delete a person's conversations, questions in gaps and entry in the list of people, unread."""
+        return service().erasure.erase(caller(), request)
 
     @serve(app, "explain_access")
     def explain_access(

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ragstack_common.core.errors import RegistryError
-from ragstack_common.core.retry import Backoff
+from ragstack_common.registry.deletions import delete_items
 from ragstack_common.registry.reads import query_items
 from ragstack_common.registry.table import (
     CONVERSATION,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 MAX_CONVERSATIONS: Final = 200
-"""Of one person. A list reads all heads: 200 of about 1 KB."""
+"""Of one person. A list reads all heads: 200 of some 1 KB, and of 60 KB with the most and the longest questions."""
 
 MAX_KEPT_TURNS: Final = 50
 """Of one conversation."""
@@ -49,9 +48,6 @@ DAY_SECONDS: Final = 86_400
 
 _ENTRY_DIGITS: Final = 13
 """Of the milliseconds since 1970 with which an entry begins: enough until 2286."""
-
-_DELETES_PER_CALL: Final = 25
-"""Source: DynamoDB API reference, BatchWriteItem."""
 
 _LIVE: Final = (
     f"attribute_exists({PARTITION_KEY}) AND attribute_not_exists(deleted)"
@@ -345,18 +341,7 @@ class ConversationTable:
                 _of_conversation(person, identifier), ProjectionExpression=f"{PARTITION_KEY}, {SORT_KEY}"
             )
         ]
-        backoff = Backoff(retries=6, base_seconds=0.05, ceiling_seconds=1.0)
-        for start in range(0, len(keys), _DELETES_PER_CALL):
-            waiting: Any = {
-                self._table: [{"DeleteRequest": {"Key": key}} for key in keys[start : start + _DELETES_PER_CALL]]
-            }
-            for attempt in range(backoff.retries):
-                waiting = self._client.batch_write_item(RequestItems=waiting).get("UnprocessedItems")
-                if not waiting:
-                    break
-                backoff.pause(attempt)
-            else:
-                raise RegistryError("The registry's table deleted only a part of a conversation; try again")
+        delete_items(self._client, self._table, keys)
 
     def _queried(self, partition: str, **options: Any) -> Iterator[Item]:
         condition, values = f"{PARTITION_KEY} = :partition", {":partition": partition}

@@ -95,7 +95,7 @@ class SeenPerson(BaseModel, defer_build=True):
 
     principal: str = Field(description="Such as user:alice")
     groups: list[str] = Field(description="The other principals in their last token, such as group:people")
-    last_seen: Time = Field(description="To the hour")
+    last_seen: Time = Field(description="To the hour; to the day if they only search")
     rights: list[Right]
     labels: list[str] | None = Field(description="The labels whose documents they see; null for every document")
     writable: list[WritablePrefix] = Field(description="Where they may write, by prefix")

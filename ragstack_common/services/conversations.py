@@ -122,7 +122,7 @@ class Conversations:
         if not self._is_kept(caller):
             return refused.model_copy(update={"reason": _TURNED_OFF if _is_person(caller) else _NOT_A_PERSON})
         content, documents = self._content(request, response), self._documents(response, is_registered=is_registered)
-        person = self._person(caller)
+        person = self._person(caller.name)
         try:
             added = self.table.add(person, identifier, title, request.question, content, documents)
         except TurnTooLargeError:
@@ -232,30 +232,32 @@ class Conversations:
 
     def delete_all(self, caller: Caller) -> DeletedConversations:
         """Delete all conversations of the caller."""
-        if not _is_person(caller):
-            return DeletedConversations(deleted=0)
+        return DeletedConversations(deleted=self.erase(caller.name) if _is_person(caller) else 0)
+
+    def erase(self, name: str) -> int:
+        """Delete all conversations of a person, given the name that they have as a caller; return their number."""
         with reaching_the_registry():
-            return DeletedConversations(deleted=self.table.delete_all(self._person(caller)))
+            return self.table.delete_all(self._person(name))
 
     def _is_kept(self, caller: Caller) -> bool:
         return bool(self.table.days) and _is_person(caller)
 
-    def _person(self, caller: Caller) -> str:
+    def _person(self, name: str) -> str:
         """Return the key of a person: callers of one name at different issuers have different ones."""
-        text = json.dumps([self.issuer, caller.name])
+        text = json.dumps([self.issuer, name])
         return hashlib.sha256(text.encode()).hexdigest()[: 2 * _PERSON_BYTES]
 
     def _own(self, caller: Caller, identifier: UUID) -> str:
         """Return the key of a person who names a conversation; programs have none."""
         if not _is_person(caller):
             raise _unknown(identifier)
-        return self._person(caller)
+        return self._person(caller.name)
 
     def _heads(self, caller: Caller) -> list[ConversationHead]:
         if not self._is_kept(caller):
             return []
         with reaching_the_registry():
-            return self.table.heads(self._person(caller))
+            return self.table.heads(self._person(caller.name))
 
     def _content(self, request: "AskRequest", response: "AskResponse") -> str:
         """Write a turn as JSON: without the conversation before it, whose documents are checked in its own turns."""

@@ -14,30 +14,40 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
-
-from pydantic import AfterValidator, BaseModel, Field
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from ragstack_common.access.budget import DailyBudget
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.errors import GapNotFoundError
 from ragstack_common.core.reporting import reaching_the_registry
-from ragstack_common.core.times import Time, iso
+from ragstack_common.core.times import iso
+from ragstack_common.registry.deletions import delete_items
 from ragstack_common.registry.reads import query_items
 from ragstack_common.registry.table import EXPIRES_AT, GAP, PARTITION_KEY, SORT_KEY, Item, to_item
 from ragstack_common.registry.transactions import if_holds
+from ragstack_common.services.gap_models import (
+    MAX_COMMENTS,
+    MAX_GROUPS,
+    MAX_QUESTION_CHARACTERS,
+    MAX_READ,
+    MAX_READ_CHARACTERS,
+    Gap,
+    GapChange,
+    GapComment,
+    GapList,
+    GapOutcomes,
+    GapReport,
+    Outcome,
+    ReportedGap,
+    State,
+)
 from ragstack_common.settings.gaps import GapSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-MAX_QUESTION_CHARACTERS: Final = 2000
-MAX_COMMENT_CHARACTERS: Final = 2000
-MAX_SETTINGS_CHARACTERS: Final = 4000
 
 MAX_REPORTS_A_DAY: Final = 200
 """Limit of one caller."""
@@ -48,92 +58,8 @@ KEPT_SECONDS: Final = 90 * DAY_SECONDS
 
 STATE_KEPT_SECONDS: Final = 365 * DAY_SECONDS
 
-MAX_READ: Final = 20_000
-"""Maximum number of items that a list reads: about 4 MB, for 1,000 read units, with questions of ten words."""
-
-MAX_GROUPS: Final = 500
-MAX_COMMENTS: Final = 20
-
-Outcome = Literal["no_answer", "bad", "reported"]
-State = Literal["open", "answered", "dismissed"]
-
 _EVERYTHING: Final = "*"
 """Stands for a caller who sees every document. No label has this name."""
-
-
-def _short(settings: dict[str, Any] | None) -> dict[str, Any] | None:
-    if settings is not None and len(json.dumps(settings)) > MAX_SETTINGS_CHARACTERS:
-        raise ValueError(f"The settings are longer than {MAX_SETTINGS_CHARACTERS:,} characters as JSON")
-    return settings
-
-
-class GapReport(BaseModel, extra="forbid", frozen=True, defer_build=True):
-    """A question whose answer is missing. Unknown names are rejected."""
-
-    question: str = Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS)
-    comment: str | None = Field(
-        default=None, min_length=1, max_length=MAX_COMMENT_CHARACTERS, description="What is missing"
-    )
-    settings: Annotated[dict[str, Any] | None, AfterValidator(_short)] = Field(
-        default=None, description="The other members of the request that had no good answer"
-    )
-
-
-class ReportedGap(BaseModel, defer_build=True):
-    """The group of questions to which the report was added."""
-
-    id: str
-    question: str
-
-
-class GapOutcomes(BaseModel, defer_build=True):
-    """How the questions of a group ended."""
-
-    no_answer: int = Field(description="Questions without an answer; counted if the setting `questions` is on")
-    bad: int = Field(description="People who judged the answer as bad")
-    reported: int = Field(description="People who reported the gap")
-
-
-class GapComment(BaseModel, defer_build=True):
-    """What a person wrote with a report."""
-
-    text: str
-    by: str
-    at: Time
-
-
-class Gap(BaseModel, defer_build=True):
-    """Questions with the same words that had no good answer."""
-
-    id: str
-    question: str = Field(description="The latest wording")
-    count: int = Field(
-        description="How often it was asked; a report or judgment of a question that its author asked adds nothing"
-    )
-    people: int
-    last_at: Time
-    outcomes: GapOutcomes
-    state: State = Field(description="An answered gap reopens when the question fails again")
-    state_by: str | None = Field(description="Who changed the state last")
-    comments: list[GapComment] = Field(description=f"The newest {MAX_COMMENTS}, one of each person")
-    settings: dict[str, Any] | None = Field(description="The other members of the latest request, if they are known")
-
-
-class GapList(BaseModel, defer_build=True):
-    """The gaps that the caller may see, the most frequent first."""
-
-    groups: list[Gap]
-    left_out: int = Field(description=f"Groups after the first {MAX_GROUPS}")
-    complete: bool = Field(description=f"False if there are more than {MAX_READ:,} entries, of which not all were read")
-    stores_questions: bool = Field(
-        description="Whether questions without an answer are stored. If not, only reports and bad judgments count"
-    )
-
-
-class GapChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
-    """A new state of a gap."""
-
-    state: State
 
 
 def group_of(question: str) -> str:
@@ -211,6 +137,21 @@ class Gaps:
                 )
             )
 
+    def erase(self, name: str) -> int:
+        """Delete what a caller asked or reported, given their name, in every group; return the number of groups."""
+        own = f"#{_digest(name)}"
+        with reaching_the_registry():
+            keys = query_items(
+                self.client,
+                self.table,
+                f"{PARTITION_KEY} = :gap",
+                {":gap": GAP},
+                ProjectionExpression=f"{PARTITION_KEY}, {SORT_KEY}",
+            )
+            found = [key for key in keys if key[SORT_KEY]["S"].endswith(own)]
+            delete_items(self.client, self.table, found)
+        return len(found)
+
     def groups(self, caller: Caller) -> GapList:
         """List the gaps that a caller may see: none, if the caller may neither write documents nor operate."""
         found, is_complete = self._read(caller)
@@ -263,11 +204,11 @@ class Gaps:
             condition, values = f"{PARTITION_KEY} = :gap", {":gap": GAP}
             if group:
                 condition, values[":group"] = f"{condition} AND begins_with({SORT_KEY}, :group)", group
-            items = [*islice(query_items(self.client, self.table, condition, values), MAX_READ + 1)]
+            items, is_complete = _taken(query_items(self.client, self.table, condition, values))
         labels, now = rules.labels(caller), self.clock()
         asked: defaultdict[str, list[Item]] = defaultdict(list)
         states: dict[str, Item] = {}
-        for item in items[:MAX_READ]:
+        for item in items:
             name, _, person = item[SORT_KEY]["S"].partition("#")
             if float(item[EXPIRES_AT]["N"]) <= now:
                 continue  # DynamoDB removes it within days
@@ -276,7 +217,19 @@ class Gaps:
             elif _count(item) and _is_visible(item, labels):
                 asked[name].append(item)
         wanted = [each for each in asked if group in ("", each)]
-        return [_gap(each, asked[each], states.get(each)) for each in wanted], len(items) <= MAX_READ
+        return [_gap(each, asked[each], states.get(each)) for each in wanted], is_complete
+
+
+def _taken(items: Iterable[Item]) -> tuple[list[Item], bool]:
+    """Read items up to the limits; return whether these are all."""
+    found: list[Item] = []
+    characters = 0
+    for item in items:
+        if len(found) == MAX_READ or characters > MAX_READ_CHARACTERS:
+            return found, False
+        found.append(item)
+        characters += sum(len(item[name]["S"]) for name in ("question", "comment", "settings") if name in item)
+    return found, True
 
 
 def _is_visible(item: Item, labels: Collection[str] | None) -> bool:

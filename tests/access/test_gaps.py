@@ -261,6 +261,19 @@ def test_a_caller_sends_a_limited_number_of_reports_a_day(world: World, monkeypa
     assert len(listed(world, EDITOR)) == 2
 
 
+@pytest.mark.parametrize(("limit", "value"), [("MAX_READ", 2), ("MAX_READ_CHARACTERS", 2 * len(QUESTION))])
+def test_a_list_reads_a_limited_number_of_entries_and_characters(
+    world: World, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(gaps, limit, value)
+    for number in range(4):
+        report(world, user(f"p{number}"), f"{QUESTION} {number}", comment="x" * 10)
+        complete = world.call(EDITOR, "GET", PATH)[1]["complete"]
+        assert complete == (number < 2), number
+
+    assert len(listed(world, EDITOR)) == 2
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -172,7 +172,7 @@ def listings(world: World, caller: Caller, known: Sequence[Document]) -> Iterato
         *(("GET", "/api/ingestion-jobs"), ("POST", "/api/ingestion-jobs"), ("GET", "/api/ingestion-jobs/x")),
         *(("GET", "/api/failures"), ("POST", "/api/failures/replay"), ("GET", "/api/access")),
         *(("GET", "/api/settings"), ("GET", "/api/people"), ("GET", "/api/gaps"), ("PATCH", "/api/gaps/x")),
-        *(("POST", "/api/access/explain"), ("GET", "/api/status")),
+        *(("POST", "/api/access/explain"), ("GET", "/api/status"), ("POST", "/api/people/erase")),
     ):
         yield path, world.call(caller, method, path)
 

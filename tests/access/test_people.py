@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -9,12 +10,13 @@ from botocore.exceptions import EndpointConnectionError
 
 from lambdas.documents import handler as documents_function
 from ragstack_common.access.callers import EVERYONE, OPERATOR, Caller
-from ragstack_common.access.people import KEPT_SECONDS, MAX_REMEMBERED, NOTED_SECONDS, People
+from ragstack_common.access.people import KEPT_SECONDS, MAX_REMEMBERED, NOTED_SECONDS, SEARCHING_SECONDS, People
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.core.clients import dynamodb_client
 from ragstack_common.registry.table import PERSON, to_item
 from tests.access.world import Document, World, deployed, user
 from tests.support.registry_table import TABLE
+from tests.support.waiting import eventually
 
 POLICY = AccessPolicy(
     rights={"read": ["group:staff", "group:operators"], "write": ["group:people"], "operate": ["group:operators"]},
@@ -67,6 +69,19 @@ def writes(world: World) -> Iterator[list[str]]:
     world.dynamodb.meta.events.register("before-call.dynamodb.UpdateItem", note)
     yield found
     world.dynamodb.meta.events.unregister("before-call.dynamodb.UpdateItem", note)
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> list[Thread]:
+    """Return a list of the threads that note callers."""
+    found: list[Thread] = []
+
+    def thread(**options: Any) -> Thread:
+        found.append(Thread(**options))
+        return found[-1]
+
+    monkeypatch.setattr("ragstack_common.access.people.Thread", thread)
+    return found
 
 
 def test_operators_list_who_was_seen_with_what_they_may_do(world: World) -> None:
@@ -133,6 +148,52 @@ def test_a_caller_is_written_once_an_hour(world: World, people: People, now: lis
     seen = people.find("user:alice")
     assert seen is not None
     assert seen.at == now[0]
+
+
+def test_who_only_searches_is_noted(world: World) -> None:
+    assert world.call(ALICE, "POST", "/api/retrieve", {"query": "leave"})[0] == 200
+
+    eventually(lambda: "user:alice" in [each["principal"] for each in listed(world)])
+
+
+def test_who_searches_is_written_once_a_day(
+    world: World, people: People, now: list[float], writes: list[str], notes: list[Thread]
+) -> None:
+    """Also if many processes see the caller: each reads before it writes."""
+
+    def search(caller: Caller, noting: People) -> None:
+        noting.note_meanwhile(caller)
+        for thread in notes:
+            thread.join()
+
+    for _ in range(5):
+        search(ALICE, people)
+        search(ALICE, People(world.dynamodb, TABLE, clock=lambda: now[0]))
+        now[0] += SEARCHING_SECONDS / 6
+    assert (len(writes), len(notes)) == (1, 6)
+
+    search(user("alice", "staff"), people)
+    assert len(writes) == 2
+
+    now[0] += SEARCHING_SECONDS
+    search(user("alice", "staff"), people)
+    assert len(writes) == 3
+
+
+def test_a_search_does_not_wait_for_its_note(people: People, world: World) -> None:
+    is_answered = Event()
+
+    def wait(**_: Any) -> None:
+        is_answered.wait(30)
+
+    world.dynamodb.meta.events.register("before-call.dynamodb.GetItem", wait)
+    try:
+        people.note_meanwhile(ALICE)
+    finally:
+        world.dynamodb.meta.events.unregister("before-call.dynamodb.GetItem", wait)
+        is_answered.set()
+
+    eventually(lambda: people.find("user:alice") is not None)
 
 
 def test_new_groups_are_written_at_once(people: People) -> None:

@@ -21,6 +21,7 @@ from lambdas.query import handler as query_function
 from lambdas.viewer import handler as viewer_function
 from ragstack_common.access.callers import Caller
 from ragstack_common.access.identity import Callers, Verifier
+from ragstack_common.access.people import People
 from ragstack_common.access.policy import AccessPolicy
 from ragstack_common.answers.quote.extractive import ExtractiveProvider
 from ragstack_common.core.clients import dynamodb_client, s3_client, sqs_client
@@ -287,7 +288,7 @@ class World:
 
     def application(self, *, is_behind_gateway: bool = False) -> Any:
         """Return the server of answers."""
-        callers = Callers.from_env(os.environ, self._verifier, notes_people=True)
+        callers = Callers.from_env(os.environ, self._verifier, note=People.note)
         documents = Documents.from_env(os.environ)
 
         def operations(caller: Caller) -> ServiceOperations:

@@ -52,11 +52,12 @@ RIGHTS = {
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "s3:GetObject", "s3:ListBucket"},
     "query": SEARCHING
     | {"dynamodb:Query", "dynamodb:Scan", "s3:GetObject", "s3:ListBucket"}
-    | {"dynamodb:BatchGetItem", "dynamodb:GetItem"},
+    | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"},
     "documents": SENDING
     | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
-    | {"cloudwatch:DescribeAlarms", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+    | {"dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+    | {"cloudwatch:DescribeAlarms"}
     | {"s3:DeleteObject", "s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket", "s3:PutObject"}
     | WORDS,
     "ingestion": SENDING
@@ -99,6 +100,7 @@ RECEIVERS = {
 WRITTEN = {
     "documents": ["JOB", "JOB#*", "JUDGMENT", "JUDGMENT#*"],
     "answers": ["BUDGET#*", "PERSON"],
+    "query": ["PERSON"],
     "reconcile": ["JOB", "JOB#*", "GATE", "RATE#*", "CATALOGUE", "CATALOGUE#*", "SNAPSHOT"],
 }
 """Partitions of the registry, where a function may not write all of them."""
@@ -199,7 +201,7 @@ def test_a_function_may_write_only_its_partitions(with_headers: Any, service: st
 def test_the_query_function_lists_the_catalogue_and_the_names_of_documents(with_headers: Any) -> None:
     """It looks up the names of documents that it is asked to explain."""
     condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["CATALOGUE", "CATALOGUE##entry", "ACCESS"]}}
-    one = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["ACCESS", "DOCUMENT#*"]}}
+    one = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["ACCESS", "DOCUMENT#*", "PERSON"]}}
 
     assert json.dumps(condition) in with_headers.rights("query")["dynamodb:Query"]
     assert json.dumps(one) in with_headers.rights("query")["dynamodb:BatchGetItem"]

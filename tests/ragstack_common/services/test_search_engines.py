@@ -280,6 +280,7 @@ def test_the_description_names_exactly_the_errors_that_occur(ask: Call) -> None:
         ("get", "/api/corpora"): {"200", "default"},
         ("get", "/api/gaps"): {"200", "default"},
         ("get", "/api/people"): {"200", "400", "default"},
+        ("post", "/api/people/erase"): {"200", "400", "default"},
         ("get", "/api/settings"): {"200", "default"},
         ("post", "/api/gaps"): {"201", "400", "default"},
         ("patch", "/api/gaps/{id}"): {"200", "400", "404", "default"},
