@@ -50,6 +50,8 @@ COMMANDS: Final = {
     "logout": "ragstack_local.commands.login:logout",
     "whoami": "ragstack_local.commands.login:whoami",
     "access": "ragstack_local.commands.access:access",
+    "conversations": "ragstack_local.commands.conversations:conversations",
+    "gaps": "ragstack_local.commands.gaps:gaps",
     "judgments": "ragstack_local.commands.judgments:judgments",
 }
 """Module and function of each command, in the order of the help. The function's docstring is the command's help."""
@@ -133,8 +135,8 @@ app = typer.Typer(
     "`ragstack ask 'what you want to know'`.\n\n"
     f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, sync, status, delete,"
     " failures, replay, discard, reconcile, doctor, query, ask, chat, corpora, versions, facets, mcp, login, logout,"
-    " whoami, access and judgments. env and logs need a local stack, or with --aws credentials for the stack's"
-    " services.\n\n"
+    " whoami, access, conversations, gaps and judgments. env and logs need a local stack, or with --aws credentials for"
+    " the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Local data is in the project's folder .ragstack, or in the folder that the variable {DATA_VARIABLE} names."

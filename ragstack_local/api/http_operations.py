@@ -131,7 +131,7 @@ class HttpOperations:
         """Send any request with the key, the token or the signature, again if the API says that it is throttled.
 
         Args:
-            method: GET, POST or DELETE.
+            method: GET, POST, PATCH or DELETE.
             path: Begins with a slash; URL-quoted.
             response_model: The form of the response.
             body: Sent as JSON; None for no body.

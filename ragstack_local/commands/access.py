@@ -11,12 +11,12 @@ from rich.text import Text
 
 from ragstack_common.access.rules import Effect
 from ragstack_local.api.calls import run
-from ragstack_local.connection_options import AsJson, ConnectionOptions, with_options
+from ragstack_local.connection_options import AsJson, ConnectionOptions, confirm, with_options
 from ragstack_local.errors import NOTHING_FOUND, UsageError
 from ragstack_local.show import display
 
 if TYPE_CHECKING:
-    from ragstack_common.services.access import Explanation, LabelView
+    from ragstack_common.services.access import Explanation, LabelView, SeenPerson
     from ragstack_local.api.http_operations import HttpOperations
 
 ACCESS: Final = "/api/access"
@@ -126,6 +126,81 @@ def explain(
         display.console.print(f"Groups   {', '.join(groups) or 'none'}, as seen at {found.seen_at}", soft_wrap=True)
     if found.note:
         display.console.print(f"Note     {found.note}", style="yellow", soft_wrap=True)
+
+
+@access.command()
+@with_options
+def people(stack: ConnectionOptions, as_json: AsJson = False) -> None:
+    """List the people and programs that the service has seen in the last 90 days, and what they may do.
+
+    Example:  ragstack access people
+    """
+    found = run(_people(stack.api()))
+    if as_json:
+        display.print_json({"people": found})
+        return
+    rows = [
+        (
+            each.principal,
+            each.last_seen,
+            ", ".join(each.groups),
+            ", ".join(each.rights),
+            "everything" if each.labels is None else ", ".join(each.labels),
+            ", ".join(place.prefix or "everywhere else" for place in each.writable),
+        )
+        for each in found
+    ]
+    if rows:
+        display.print_table("Who was seen", ("who", "last seen", "groups", "rights", "sees", "writes"), rows)
+    else:
+        display.console.print("Nobody was seen: callers are noted if they prove who they are.")
+
+
+@access.command()
+@with_options
+def erase(
+    stack: ConnectionOptions,
+    principal: Annotated[
+        str, typer.Argument(help="Who, as `people` shows them, such as user:alice.", show_default=False)
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the conversations of a person, their questions in gaps, and their entry in the list of people.
+
+    Documents, judgments, changes of rules, logs and backups stay. Take their rights first: who still asks is stored
+    again. Nobody can read the conversations, or bring them back.
+
+    Example:  ragstack access erase user:alice
+    """
+    from ragstack_common.services.erasure import ErasedPerson  # noqa: PLC0415 - imports the AWS SDK
+
+    api = stack.api()
+    if not yes:
+        confirm(f"Delete what is stored of {principal}?")
+    found = run(api.request("POST", "/api/people/erase", ErasedPerson, {"principal": principal}))
+    if as_json:
+        display.print_json(found)
+    else:
+        counted = display.counted
+        parts = (counted(found.conversations, "conversation"), counted(found.gaps, "gap"))
+        entry = "the entry" if found.seen else "no entry"
+        display.console.print(f"Deleted of {principal}: {', '.join(parts)}, {entry} in the list of people")
+    if not (found.conversations or found.gaps or found.seen):
+        raise typer.Exit(NOTHING_FOUND)
+
+
+async def _people(api: "HttpOperations") -> "list[SeenPerson]":
+    from ragstack_common.services.access import PeopleList  # noqa: PLC0415 - imports the AWS SDK
+
+    found: list[SeenPerson] = []
+    token: str | None = None
+    while True:
+        page = await api.request("GET", "/api/people", PeopleList, parameters={"next_token": token})
+        found += page.people
+        token = page.next_token
+        if token is None:
+            return found
 
 
 class Expectation(BaseModel):
