@@ -156,6 +156,25 @@ def test_who_only_searches_is_noted(world: World) -> None:
     eventually(lambda: "user:alice" in [each["principal"] for each in listed(world)])
 
 
+def test_all_searches_of_a_day_take_one_read_and_one_write(world: World) -> None:
+    found: list[str] = []
+
+    def count(model: Any, params: Any, **_: Any) -> None:
+        if b'"PERSON"' in params["body"]:
+            found.append(model.name)
+
+    world.call(ALICE, "GET", "/health")  # makes the client of the function
+    dynamodb_client().meta.events.register("before-call.dynamodb", count)
+    try:
+        for _ in range(3):
+            assert world.call(ALICE, "POST", "/api/retrieve", {"query": "leave"})[0] == 200
+        eventually(lambda: "UpdateItem" in found)
+    finally:
+        dynamodb_client().meta.events.unregister("before-call.dynamodb", count)
+
+    assert found == ["GetItem", "UpdateItem"]
+
+
 def test_who_searches_is_written_once_a_day(
     world: World, people: People, now: list[float], writes: list[str], notes: list[Thread]
 ) -> None:

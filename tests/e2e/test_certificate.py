@@ -44,7 +44,8 @@ ON_AWS_ALONE = (
         "deployment.managed",
         "deployment.references",
     ),
-    *("deployment.text_search", "doctor.passes", "functions.reports", "policies.size", "search.word_search"),
+    *("deployment.text_search", "doctor.passes", "functions.reports", "kept.erased", "policies.size"),
+    "search.word_search",
 )
 """Tested with a programmed account: tests/ragstack_local/certify/deployed."""
 
@@ -308,6 +309,8 @@ FAULTS: Mapping[str, Fault] = {
         "POST", r"/mcp$", lambda answer: with_status(403)(answer) if answer.status == 401 else answer
     ),
     "sign_in.page": answering("GET", CORPORA, with_status(401)),
+    "kept.conversation": answering("GET", r"/api/conversations/[0-9a-f-]{36}$", with_status(200)),
+    "kept.names": answering("GET", r"/api/documents/find\?", with_json(member("documents", value=[]))),
     "labels.hidden": answering("GET", DOCUMENT, with_status(200)),
     "console.page": answering("GET", CONSOLE, with_header("cache-control", "max-age=60")),
     "console.headers": answering("GET", CONSOLE, with_header("x-content-type-options", None)),

@@ -5,7 +5,17 @@ from dataclasses import replace
 from typing import Final
 
 from ragstack_local.certify.check import Check
-from ragstack_local.certify.deployed import console, documents, errors, operations, people, removal, searches, templates
+from ragstack_local.certify.deployed import (
+    console,
+    documents,
+    errors,
+    kept,
+    operations,
+    people,
+    removal,
+    searches,
+    templates,
+)
 from ragstack_local.certify.deployed.deployment import SECONDS
 from ragstack_local.certify.deployed.untried import CHECKS as UNTRIED
 from ragstack_local.certify.removal import Remove
@@ -20,6 +30,7 @@ TOPICS: Final = (
     errors.API,
     people.SIGN_IN,
     people.LABELS,
+    kept.KEPT,
     console.CONSOLE,
     operations.FAILURES,
     operations.ALARMS,

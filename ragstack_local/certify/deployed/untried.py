@@ -114,6 +114,12 @@ CHECKS: Final = (
         "alarm_email",
     ),
     _check(
+        "untried.expiry",
+        "DynamoDB removes conversations, gaps and people within days after they expire",
+        "it takes longer than a run, and they are treated as absent as soon as they expire",
+        "conversations, gaps, the list of people",
+    ),
+    _check(
         "untried.prices",
         "The bill agrees with the costs that the documentation computes",
         "the bill of a day is complete a day later; the report has the numbers of calls",

@@ -14,13 +14,16 @@ import pytest
 
 from ragstack_local.certify import fixtures
 from ragstack_local.certify.check import Verdict
-from ragstack_local.certify.deployed import operations, templates
+from ragstack_local.certify.deployed import kept, operations, templates
 from ragstack_local.certify.deployed.calls import Answer
 from ragstack_local.certify.deployed.checks import CHECKS
 from ragstack_local.certify.deployed.operations import FUNCTIONS, Failure
+from ragstack_local.certify.deployed.people import People
 from ragstack_local.certify.deployed.samples import Uploaded
 from ragstack_local.certify.runner import run_check
 from ragstack_local.certify.site import Site
+from ragstack_local.connection.address import Address
+from ragstack_local.signin.provider import ClientRegistration
 from tests.e2e.test_certificate import ON_AWS_ALONE, names_in
 from tests.ragstack_local.certify.deployed.account import Account, Request, in_turn
 from tests.ragstack_local.certify.deployed.conftest import CONSOLE, PREFIX, PROGRAMS
@@ -112,6 +115,35 @@ IN_PROGRESS = ("CREATE_IN_PROGRESS", "CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "U
 def status_report(search_type: str) -> Setting:
     def program(account: Account) -> None:
         account.web[PROGRAMS] = lambda _: json_answer(200, {"word_search": {"search_type": search_type}})
+
+    return program
+
+
+READER = Address(PROGRAMS, token="reader")
+OPERATOR = Address(PROGRAMS, token="operator")
+SIGNED_IN = People(PROGRAMS, "issuer", OPERATOR, READER, READER, ClientRegistration("c", ("c",)), "olga")
+
+
+def erasing(*, notes: bool = True) -> Setting:
+    """An API that erases people; *notes*: whether a search notes them again."""
+
+    def program(account: Account) -> None:
+        def answer(request: Request) -> Answer:
+            method, url, _, _ = request
+            path = url.removeprefix(PROGRAMS)
+            if method == "GET" and path.startswith("/api/conversations/"):
+                return error(404, "ConversationNotFound")
+            found: Mapping[str, Any] = {
+                "/api/me": {"name": "user:alice"},
+                "/api/ask": {"conversation": {"saved": True}},
+                "/api/gaps": {"id": "a"},
+                "/api/people/erase": {"principal": "user:alice", "conversations": 1, "gaps": 1, "seen": True},
+                "/api/retrieve": {"results": []},
+                "/api/people": {"people": [{"principal": "user:alice"}] if notes else []},
+            }
+            return json_answer(200, found[path])
+
+        account.web[PROGRAMS] = answer
 
     return program
 
@@ -228,6 +260,7 @@ CASES: Mapping[str, Case] = {
         small_stack(*IN_PROGRESS, ids=("one", "one")),
         small_stack(*IN_PROGRESS[:-1], "UPDATE_ROLLBACK_COMPLETE", ids=("one", "one")),
     ),
+    "kept.erased": Case(erasing(), erasing(notes=False)),
     "search.word_search": Case(status_report("HYBRID"), status_report("SEMANTIC")),
     "api.unsigned": Case(gateway(), gateway(checks_signatures=False)),
     "limits.api_throttled": Case(gateway(), gateway(throttle="of all")),
@@ -249,6 +282,7 @@ def prepared(site: Site, account: Account, monkeypatch: pytest.MonkeyPatch) -> S
     monkeypatch.setattr(site, "clock", lambda: 60.0 * len(pauses))  # a pause is a minute, which nobody waits for
     monkeypatch.setattr(operations, "failure", lambda _: FAILED)
     monkeypatch.setattr(operations, "discarded", lambda _: 1)
+    monkeypatch.setattr(kept, "people", lambda _: SIGNED_IN)
     monkeypatch.setattr(operations, "run", lambda command, **_: account.programs[command[4]])
     monkeypatch.setattr(fixtures, "knowledge_base", lambda _: None)
     monkeypatch.setattr(fixtures, "role", lambda _: "arn:aws:iam::123456789012:role/bedrock")
