@@ -94,27 +94,27 @@ def excerpt(text: str, query: str) -> Excerpt:
     def fits(first: int, end: int) -> bool:
         return end - first == 1 or sums[end] - sums[first] <= MAX_EXCERPT
 
-    first, end, most = 0, 1, 0.0
+    first, end, most = 0, 1, (0.0, 0)
     for start in filter(found.__getitem__, range(len(parts))):
         seen: set[str] = set()
         for place in range(start, len(parts)):
             if not fits(start, place + 1):
                 break
             seen |= found[place]
-            if (weight := fsum(weights[term] for term in seen)) > most:
-                first, end, most = start, place + 1, weight
+            # Of equally good parts, the shortest.
+            rating = fsum(weights[term] for term in seen), sums[start] - sums[place + 1]
+            if rating > most:
+                first, end, most = start, place + 1, rating
     best = _best(weights, found, range(first, end))
-    # Then what is around it in its section.
-    while first and parts[first - 1].is_heading and fits(first - 1, end):
-        first -= 1
+    # Then what is around it in its section, whose heading the position of the passage names.
     while end < len(parts) and (not parts[end].is_heading or parts[end - 1].is_heading) and fits(first, end + 1):
         end += 1
-    while first and (parts[first - 1].is_heading or not parts[first].is_heading) and fits(first - 1, end):
+    while first and not parts[first - 1].is_heading and not parts[first].is_heading and fits(first - 1, end):
         first -= 1
     shown = parts[first:end]
     joined = "".join(part.text + part.joint for part in shown[:-1]) + shown[-1].text
     before, after = "" if shown[0].opens else "… ", "" if shown[-1].closes else " …"
-    return Excerpt(f"{before}{joined}{after}", parts[best].start if most else None)
+    return Excerpt(f"{before}{joined}{after}", parts[best].start if most[0] else None)
 
 
 def closest_sentence(text: str, query: str) -> tuple[int, int]:

@@ -142,7 +142,7 @@ def people(stack: ConnectionOptions, as_json: AsJson = False) -> None:
     rows = [
         (
             each.principal,
-            each.last_seen,
+            display.minute(each.last_seen),
             ", ".join(each.groups),
             ", ".join(each.rights),
             "everything" if each.labels is None else ", ".join(each.labels),
@@ -151,7 +151,7 @@ def people(stack: ConnectionOptions, as_json: AsJson = False) -> None:
         for each in found
     ]
     if rows:
-        display.print_table("Who was seen", ("who", "last seen", "groups", "rights", "sees", "writes"), rows)
+        display.print_table("Who was seen", ("who", "last seen (UTC)", "groups", "rights", "sees", "writes"), rows)
     else:
         display.console.print("Nobody was seen: callers are noted if they prove who they are.")
 

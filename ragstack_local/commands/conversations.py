@@ -42,10 +42,10 @@ def list_conversations(
         display.print_json(found)
     elif found.conversations:
         rows = [
-            (each.title, str(each.turns), each.updated_at, "yes" if each.shared else "", each.id)
+            (each.title, str(each.turns), display.minute(each.updated_at), "yes" if each.shared else "", each.id)
             for each in found.conversations
         ]
-        headings = ("title", "questions", "last answer", "shared", "id")
+        headings = ("title", "questions", "last answer (UTC)", "shared", "id")
         display.print_table(display.counted(len(rows), "conversation"), headings, rows)
     elif not found.enabled:
         why = (

@@ -90,7 +90,7 @@ def _print(gap: "Gap") -> None:
     }
     counts = ", ".join(f"{name} {count:,}" for name, count in outcomes.items() if count)
     who = "1 person" if gap.people == 1 else f"{gap.people:,} people"
-    print_below(f"{who}, last {gap.last_at}: {counts}")
+    print_below(f"{who}, last {display.minute(gap.last_at)} UTC: {counts}")
     if gap.state_by is not None:
         print_below(f"{gap.state}, by {gap.state_by}", "green" if gap.state == "answered" else "dim")
     for comment in gap.comments:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from ragstack_common.core.uris import is_s3_uri, key_of_uri
-from ragstack_local.show.display import console, counted, print_below
+from ragstack_local.show.display import console, counted, minute, print_below
 from ragstack_local.show.results import describe_place
 
 if TYPE_CHECKING:
@@ -23,10 +23,11 @@ def print_conversation(found: "Conversation") -> None:
     console.print(Text(found.title, "bold"), soft_wrap=True)
     questions = counted(len(found.turns), "question")
     shared = ", shared by a link" if found.shared else ""
-    console.print(f"{questions}, the last at {found.updated_at}{shared}, kept until {found.expires_at}", style="dim")
+    kept = f"the last at {minute(found.updated_at)} UTC, kept until {minute(found.expires_at)}"
+    console.print(f"{questions}{shared}: {kept}", style="dim")
     for turn in found.turns:
         console.print()
-        console.print(Text.assemble((turn.question, "cyan"), (f"  {turn.at}", "dim")))
+        console.print(Text.assemble((turn.question, "cyan"), (f"  {minute(turn.at)}", "dim")))
         console.print(_answer(turn))
         for source in _sources(turn):
             print_below(source, "dim")

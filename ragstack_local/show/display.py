@@ -153,6 +153,11 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+def minute(time: str) -> str:
+    """Write a time of the API for people, in UTC: 2026-11-28 20:18."""
+    return time[:16].replace("T", " ")
+
+
 def print_indented(cells: int, *parts: str | tuple[str, str]) -> None:
     """Print parts, each a text or a text and its style, as one text in indented lines, wrapped between words."""
     styled = (part if isinstance(part, tuple) else (part, "") for part in parts)

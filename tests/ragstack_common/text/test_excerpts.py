@@ -111,10 +111,12 @@ def test_of_a_long_row_the_cells_with_the_words_are_shown() -> None:
     assert "|" not in cut
 
 
-def test_an_excerpt_ends_with_its_section() -> None:
+def test_an_excerpt_begins_and_ends_with_its_section() -> None:
     text = "# Leave\n\nLeave is 27 days.\n\n# Pay\n\nPay is monthly.\n\n# Parking\n\nParking is free."
 
-    assert excerpt(text, "monthly").text == "Pay: Pay is monthly."
+    assert excerpt(text, "monthly").text == "Pay is monthly."
+    assert excerpt(text, "monthly pay and salary").text == "Pay is monthly."
+    assert excerpt(text, "leave").text == "Leave: Leave is 27 days."
 
 
 def test_no_offset_is_known_without_a_word_of_the_query() -> None:

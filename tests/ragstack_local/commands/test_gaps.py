@@ -29,7 +29,7 @@ def test_gaps_are_listed_with_what_people_wrote(run: Run) -> None:
 
     assert shown.exit_code == 0, shown.output
     assert "1×  Where is the zebra?" in shown.stdout  # noqa: RUF001 - times
-    assert re.search(r"1 person, last 20\S+: reported 1$", shown.stdout, re.MULTILINE)
+    assert re.search(r"1 person, last 20\S+ \S+ UTC: reported 1$", shown.stdout, re.MULTILINE)
     assert "local: It moved last week" in shown.stdout
     assert identifier in shown.stdout
     assert "Questions without an answer are not stored" in shown.stdout
