@@ -108,6 +108,17 @@ def pictures(otherwise: Path) -> Path:
     return ROOT / "docs" / "images" if os.environ.get("RAGSTACK_PICTURES") else otherwise
 
 
+def show(page: Page, address: str) -> None:
+    """Go to an address of the console that is open."""
+    page.evaluate("address => { location.hash = address; }", address)
+
+
+def is_loaded(page: Page) -> None:
+    """Wait until nothing loads any more."""
+    expect(page.locator(".loading, .skeleton, [aria-busy=true]")).to_have_count(0)
+    page.wait_for_load_state("networkidle")
+
+
 IS_AT_REST: Final = """() => document.getAnimations().every(
     each => each.playState !== 'running' || each.effect.getComputedTiming().iterations === Infinity
 )"""
@@ -139,13 +150,13 @@ UNREADABLE: Final = """() => {
                 [left, right] = [Math.max(left, outer.left), Math.min(right, outer.right)];
             }
             const isOut = left < -1 || right > width + 1;
-            if (rect.width > 12 && (isOut || right - left < Math.min(rect.width - 1, 100)))
+            if (rect.width > 12 && (isOut || right - left < Math.min(rect.width - 1, 96)))
                 found.push(`${node.data.trim().slice(0, 30)}: ${right - left} of ${rect.width} px`);
         }
     }
     return [...new Set(found)];
 }"""
-"""The texts that are outside of the window, or of which boxes around them show less than 100 pixels."""
+"""The texts that are outside of the window, or of which boxes around them show less than 96 pixels."""
 
 
 UNREADABLE_CELLS: Final = """() => {
@@ -153,7 +164,8 @@ UNREADABLE_CELLS: Final = """() => {
     const scrolled = [...document.querySelectorAll('*')]
         .filter(each => each.scrollHeight > each.clientHeight || each.scrollWidth > each.clientWidth)
         .map(each => [each, each.scrollLeft, each.scrollTop]);
-    for (const cell of document.querySelectorAll('td, th, [role=cell], [role=gridcell], [role=columnheader]')) {
+    const shown = [...document.querySelectorAll('dialog:modal')].at(-1) ?? document;
+    for (const cell of shown.querySelectorAll('td, th, [role=cell], [role=gridcell], [role=columnheader]')) {
         if (!cell.checkVisibility({visibilityProperty: true}) || !cell.innerText.trim()) continue;
         cell.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'});
         const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
@@ -174,12 +186,12 @@ UNREADABLE_CELLS: Final = """() => {
                 [left, right] = [Math.max(left, outer.left), Math.min(right, outer.right)];
             }
             const text = node.data.trim().slice(0, 30);
-            if (right - left < Math.min(rect.width - 1, 100))
+            if (right - left < Math.min(rect.width - 1, 96))
                 found.push(`${text}: ${Math.round(right - left)} of ${Math.round(rect.width)} px`);
             const over = document.elementFromPoint((left + right) / 2, (rect.top + rect.bottom) / 2);
             if (over && !cell.contains(over) && !over.contains(cell) && !over.closest('tr')?.contains(cell))
                 found.push(`${text}: behind ${over.outerHTML.slice(0, 60)}`);
-            for (const word of node.data.matchAll(/[\\p{L}\\p{N}]{2,12}/gu)) {
+            for (const word of node.data.matchAll(/(?<!\\S)\\S{2,12}(?!\\S)/g)) {
                 range.setStart(node, word.index);
                 range.setEnd(node, word.index + word[0].length);
                 const tops = new Set([...range.getClientRects()].map(each => Math.round(each.top)));

@@ -47,12 +47,12 @@ export function ShareDialog({ conversation: { id, shared }, onClose }: Props) {
         <>
           <p>{text.shareRights}</p>
           {error && <ErrorBox error={error} />}
-          {url && <TextField label={text.link} readOnly value={url} onChange={() => undefined} />}
+          {url && <TextField label={text.link} readOnly autoFocus value={url} onChange={() => undefined} />}
           <div className="row">
             {url ? (
               <CopyButton icon="copy" label={text.copyLink} text={() => url} />
             ) : (
-              <Button kind="primary" disabled={isRunning} onClick={share}>
+              <Button kind="primary" disabled={isRunning} autoFocus onClick={share}>
                 {isShared ? text.showLink : text.makeLink}
               </Button>
             )}

@@ -33,7 +33,6 @@ export const ask: typeof english = {
   openSource: (source) => `Quelle ${source} öffnen`,
   openMarked: "Mit markierter Stelle öffnen",
   openOriginal: "Original öffnen",
-  openOriginalOf: (source) => `Original der Quelle ${source} öffnen`,
   current: "aktuell",
   olderVersions: (count) => counted(count, "ältere Version", "ältere Versionen"),
   otherwise: (count, figure, version) =>

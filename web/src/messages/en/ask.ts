@@ -32,7 +32,6 @@ export const ask = {
   openSource: (source: number) => `Open source ${source}`,
   openMarked: "Open with the words marked",
   openOriginal: "Open the original",
-  openOriginalOf: (source: number) => `Open the original of source ${source}`,
   current: "current",
   olderVersions: (count: number) => counted(count, "older version", "older versions"),
   otherwise: (count: number, figure: string, version: string | null) =>

@@ -4,7 +4,7 @@ import type { Source } from "../../api/types";
 import { useMessages } from "../../messages";
 import { documentName, plain } from "../../parts/names";
 import { PagePicture } from "../../parts/PagePicture";
-import { Badge, Button, Where } from "../../parts/shapes";
+import { Badge, Button, Hidden, Where } from "../../parts/shapes";
 import { beginning, slice, spans } from "../../parts/spans";
 
 interface Props {
@@ -66,8 +66,9 @@ function SourceCard({ source, isLit, onLight, onOpen }: CardProps) {
       <Where of={source} />
       <Excerpt source={source} />
       <PagePicture link={source.picture} uri={source.source} onOpen={() => onOpen(source)} />
-      <Button kind="quiet" onClick={() => onOpen(source)} aria-label={text.openOriginalOf(source.number)}>
+      <Button kind="quiet" onClick={() => onOpen(source)}>
         {(source.quoted ?? []).length > 0 ? text.openMarked : text.openOriginal}
+        <Hidden>: {text.source(source.number)}</Hidden>
       </Button>
     </article>
   );

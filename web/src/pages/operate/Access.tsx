@@ -98,6 +98,7 @@ function Labels({ rules }: { rules: Rules }) {
   return (
     <Card title="Labels" isScrolling>
       <Table
+        isCards
         rows={rules.labels}
         keyOf={({ label }) => label}
         columns={[
@@ -158,6 +159,7 @@ function Changes({ rules, onChange }: { rules: Rules; onChange: (change: Change)
         <p className="small">None. The access file applies as it is.</p>
       ) : (
         <Table
+          isCards
           rows={rules.changes}
           keyOf={({ label, principal }) => `${label} ${principal}`}
           columns={[
