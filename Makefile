@@ -166,7 +166,13 @@ $(STAMPS)/llama-index: requirements/llama-index.txt | $(STAMPS)/environment
 
 clients: $(STAMPS)/python $(STAMPS)/clients $(STAMPS)/llama-index ## Install the clients that `make test` then holds against the local Bedrock
 
-browser: setup ## Use the console in Chromium on a whole stack (RAGSTACK_PICTURES=1 writes docs/images)
+# What drives Firefox, which only these tests need: 33 MB.
+FIREFOX := tests/browser/firefox
+$(STAMPS)/firefox: $(FIREFOX)/package.json $(FIREFOX)/package-lock.json | $(STAMPS)/demo
+	@$(BIN)/npm --prefix $(FIREFOX) ci --silent --no-fund --no-audit
+	@touch $@
+
+browser: setup $(STAMPS)/firefox ## Use the console in Chromium and Firefox on a whole stack (RAGSTACK_PICTURES=1 writes docs/images)
 	$(BIN)/python -m pytest -p pytest_playwright.pytest_playwright tests/browser $(ARGS)
 
 packages: $(STAMPS)/python ## Install each extra alone into a fresh environment and use it, with the highest and the lowest versions
@@ -213,7 +219,7 @@ lock: $(STAMPS)/python ## Pin all versions again with their hashes, after a chan
 	done
 
 clean: ## Remove everything that setup made; documents and index stay
-	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) $(LOWEST) node_modules web/node_modules $(OPENAPI) $(dir $(BUILT)) build cdk.out
+	rm -rf $(VENV) $(MINISTACK) $(CLIENTS) $(LLAMA_INDEX) $(LOWEST) node_modules web/node_modules $(FIREFOX)/node_modules $(OPENAPI) $(dir $(BUILT)) build cdk.out
 
 delete-data: ## Delete the documents and the index of the local stack, after asking
 	@printf 'Delete all documents, indexes and measurements in $(CURDIR)/.ragstack? [y/N] '; read answer && [ "$$answer" = y ] \
