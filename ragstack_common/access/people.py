@@ -79,7 +79,7 @@ class People:
         self._table = table
         self._clock = clock
         self._lock = Lock()
-        self._noted: dict[str, tuple[float, frozenset[str]]] = {}
+        self._noted: dict[tuple[str, frozenset[str]], float] = {}
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Self | None:
@@ -131,15 +131,17 @@ class People:
         return SeenPage([seen for item in items[:limit] if (seen := self._seen(item))], following)
 
     def _is_due(self, caller: Caller, seconds: float) -> bool:
-        """Whether this process did not note a caller with these principals for some time; it then counts as noted."""
-        now = self._clock()
+        """Whether this process did not note a caller with these principals for some time; it then counts as noted.
+
+        A person may use tokens with different principals by turns, such as those of the console and the command line.
+        """
+        now, key = self._clock(), (caller.name, caller.principals)
         with self._lock:
-            at, principals = self._noted.get(caller.name, (0.0, frozenset[str]()))
-            if caller.is_local or (now < at + seconds and principals == caller.principals):
+            if caller.is_local or now < self._noted.get(key, 0.0) + seconds:
                 return False
             if len(self._noted) >= MAX_REMEMBERED:
                 self._noted.clear()
-            self._noted[caller.name] = now, caller.principals
+            self._noted[key] = now
         return True
 
     def _write_if_old(self, caller: Caller) -> None:

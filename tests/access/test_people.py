@@ -225,6 +225,16 @@ def test_new_groups_are_written_at_once(people: People) -> None:
     assert "group:people" in seen.principals
 
 
+def test_tokens_with_different_groups_used_by_turns_are_written_once_an_hour_each(
+    people: People, writes: list[str]
+) -> None:
+    for _ in range(5):
+        people.note(BOB)
+        people.note(user("bob", "staff", "people"))
+
+    assert len(writes) == 2
+
+
 def test_who_was_not_seen_for_long_is_forgotten(people: People, now: list[float]) -> None:
     people.note(ALICE)
     now[0] += KEPT_SECONDS
