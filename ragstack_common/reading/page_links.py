@@ -39,7 +39,7 @@ def page_link(
     """
     if not (uri and uri.startswith("s3://") and _has_pages(uri)):
         return None
-    spans = sorted(marks) or [closest_sentence(content, query)]
+    spans = sorted(marks) or [closest_sentence(content, query)[:2]]
     while True:
         begin, end = spans[0][0], max(last for _, last in spans)
         first, last = max(0, begin - CONTEXT_CHARACTERS), end + CONTEXT_CHARACTERS

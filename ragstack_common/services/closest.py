@@ -48,7 +48,7 @@ def closest_documents(question: str, outcome: SearchOutcome) -> list[ClosestDocu
             version=_value(chunk.metadata, VERSION_KEY),
             date=_value(chunk.metadata, *_DATE_KEYS),
             picture=page_link(chunk.source, chunk.content, Position.of(chunk.metadata).page, question),
-            excerpt=excerpt(chunk.content, question).text,
+            excerpt=excerpt(chunk.content, question),
         )
         for chunk in found
     ]

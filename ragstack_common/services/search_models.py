@@ -24,7 +24,7 @@ from ragstack_common.search.models import (
 from ragstack_common.search.shared_words import shares_words
 from ragstack_common.settings.limits import MAX_PASSAGES, MAX_QUERY_CHARACTERS, MAX_RESULTS
 from ragstack_common.settings.names import ALL_CORPORA, REQUEST_RERANKERS
-from ragstack_common.text.excerpts import excerpt
+from ragstack_common.text.excerpts import closest_sentence
 from ragstack_common.text.positions import Position, section_over
 
 MAX_NAME_CHARACTERS: Final = 200
@@ -255,9 +255,10 @@ def _result(chunk: RetrievedChunk, outcome: SearchOutcome, request: RetrieveRequ
 def to_passage(chunk: RetrievedChunk, query: str) -> Passage:
     """Return a chunk as the API shows it, with the engine's score."""
     position = Position.of(chunk.metadata)
+    section = position.section
     # Only a heading within the passage can make a difference.
-    _, offset = excerpt(chunk.content, query) if position.section and "#" in chunk.content else ("", None)
-    section = position.section if offset is None else section_over(chunk.content, [offset], position.section)
+    if section and "#" in chunk.content and (closest := closest_sentence(chunk.content, query)).has_words:
+        section = section_over(chunk.content, [closest.start], section)
     return Passage(
         relevance=_rounded(chunk.relevance),
         score=chunk.ranked_by.base_score,

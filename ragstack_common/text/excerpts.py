@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate
 from math import fsum
 from typing import Final, NamedTuple
@@ -39,17 +40,12 @@ _BETWEEN_LINES: Final = " · "
 _BETWEEN_CELLS: Final = "; "
 
 
-class Excerpt(NamedTuple):
-    """A part of a text, without Markdown marks.
+class Sentence(NamedTuple):
+    """Where a sentence is in a text, and whether it has any word of the query."""
 
-    Attributes:
-        text: Sentences, list items, and rows of tables, whose cells have the names of their columns. Dots show where a
-            long one is cut.
-        offset: Where in the whole text the sentence begins that has the most words of the query; None if none has any.
-    """
-
-    text: str
-    offset: int | None
+    start: int
+    end: int
+    has_words: bool
 
 
 @dataclass(frozen=True)
@@ -83,11 +79,15 @@ class _Part:
         return self.joint == _AFTER_HEADING
 
 
-def excerpt(text: str, query: str) -> Excerpt:
-    """Return the part of a text that has the most words of a query; the words that it repeats count less."""
+def excerpt(text: str, query: str) -> str:
+    """Return the part of a text that has the most words of a query; the words that it repeats count less.
+
+    It consists of sentences, list items and rows of tables, without Markdown marks. Cells have the names of their
+    columns. Dots show where a long part is cut.
+    """
     parts = _parts(text, MAX_EXCERPT)
     if not parts:
-        return Excerpt("", None)
+        return ""
     weights, found = _matches(text, parts, query)
     sums = [0, *accumulate(len(part.text) + len(part.joint) for part in parts)]
 
@@ -105,7 +105,6 @@ def excerpt(text: str, query: str) -> Excerpt:
             rating = fsum(weights[term] for term in seen), sums[start] - sums[place + 1]
             if rating > most:
                 first, end, most = start, place + 1, rating
-    best = _best(weights, found, range(first, end))
     # Then what is around it in its section, whose heading the position of the passage names.
     while end < len(parts) and (not parts[end].is_heading or parts[end - 1].is_heading) and fits(first, end + 1):
         end += 1
@@ -114,16 +113,21 @@ def excerpt(text: str, query: str) -> Excerpt:
     shown = parts[first:end]
     joined = "".join(part.text + part.joint for part in shown[:-1]) + shown[-1].text
     before, after = "" if shown[0].opens else "… ", "" if shown[-1].closes else " …"
-    return Excerpt(f"{before}{joined}{after}", parts[best].start if most[0] else None)
+    return f"{before}{joined}{after}"
 
 
-def closest_sentence(text: str, query: str) -> tuple[int, int]:
-    """Return where the sentence is that has the most words of the query, or the first one if none has any."""
+@lru_cache(maxsize=64)
+def closest_sentence(text: str, query: str) -> Sentence:
+    """Return where the sentence is that has the most words of the query, or the first one if none has any.
+
+    A result asks twice, for its section and its picture.
+    """
     parts = _parts(text, MAX_SENTENCE)
     if not parts:
-        return 0, len(text)
-    best = parts[_best(*_matches(text, parts, query), range(len(parts)))]
-    return best.start, best.end
+        return Sentence(0, len(text), has_words=False)
+    weights, found = _matches(text, parts, query)
+    place = max(range(len(parts)), key=lambda place: fsum(weights[term] for term in found[place]))
+    return Sentence(parts[place].start, parts[place].end, has_words=bool(found[place]))
 
 
 def _matches(text: str, parts: Sequence[_Part], query: str) -> tuple[dict[str, float], list[set[str]]]:
@@ -133,10 +137,6 @@ def _matches(text: str, parts: Sequence[_Part], query: str) -> tuple[dict[str, f
     found = [wanted & {*terms(part.text, language)} for part in parts]
     counts = Counter(term for each in found for term in each)
     return {term: 1 / count for term, count in counts.items()}, found
-
-
-def _best(weights: dict[str, float], found: Sequence[set[str]], places: Iterable[int]) -> int:
-    return max(places, key=lambda place: fsum(weights[term] for term in found[place]))
 
 
 def _parts(text: str, max_characters: int) -> list[_Part]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from ragstack_common.text.excerpts import excerpt
+from ragstack_common.text.excerpts import closest_sentence, excerpt
 from ragstack_common.text.positions import SEPARATOR, section_over
 from ragstack_local.connection.roots import Roots
 from ragstack_local.show import display
@@ -129,8 +129,8 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Ro
     """Print numbered sources: title, location, and what the answer quotes, else what fits the question best."""
     for source in sources:
         number, title, content = f"[{source['number']}]", _title(source), source["content"]
-        words, start = excerpt(content, question)
-        section = source["section"] if source["quoted"] else section_over(content, [start or 0], source["section"])
+        start = closest_sentence(content, question).start
+        section = source["section"] if source["quoted"] else section_over(content, [start], source["section"])
         headings = SEPARATOR.join(name for name in (section or "").split(SEPARATOR) if name != title)
         console.print()
         console.print(Text.assemble((f"{number:<{NUMBER_INDENT}}", "bold cyan"), (title, "bold")))
@@ -138,7 +138,7 @@ def print_sources(sources: Iterable[Mapping[str, Any]], question: str, roots: Ro
         for parts in {tuple(_quotation(content, part)): None for part in source["quoted"]}:
             print_indented(NUMBER_INDENT, *parts)
         if not source["quoted"]:
-            print_indented(NUMBER_INDENT, (words, "dim"))
+            print_indented(NUMBER_INDENT, (excerpt(content, question), "dim"))
 
 
 def _print_location(source: Mapping[str, Any], section: str | None, roots: Roots | None) -> None:

@@ -60,8 +60,7 @@ def describe_place(passage: Mapping[str, Any], section: str | None) -> str:
 
 
 def _excerpt_and_place(passage: Mapping[str, Any], query: str) -> tuple[str, str]:
-    words, _ = excerpt(passage["content"], query)
-    return words, describe_place(passage, passage.get("section"))
+    return excerpt(passage["content"], query), describe_place(passage, passage.get("section"))
 
 
 def _print_search(answer: Mapping[str, Any]) -> None:
