@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
-from math import fsum
+from math import fsum, log
 from typing import Final, NamedTuple
 
 from ragstack_common.text.sentences import sentence_spans
@@ -14,7 +14,7 @@ from ragstack_common.text.tables import Table, TablesInText, cells
 from ragstack_common.text.words import detect_language, search_terms, terms
 
 MAX_EXCERPT: Final = 240
-"""Characters."""
+"""Characters; more if a heading needs what is below it."""
 
 MAX_SENTENCE: Final = 400
 """Characters of the closest sentence."""
@@ -101,13 +101,15 @@ def excerpt(text: str, query: str) -> str:
             if not fits(start, place + 1):
                 break
             seen |= found[place]
-            # Of equally good parts, the shortest.
-            rating = fsum(weights[term] for term in seen), sums[start] - sums[place + 1]
+            # Of equally good ones, the one with the fewest parts, and the first.
+            rating = fsum(weights[term] for term in seen), start - place
             if rating > most:
                 first, end, most = start, place + 1, rating
     # Then what is around it in its section, whose heading the position of the passage names.
     while end < len(parts) and (not parts[end].is_heading or parts[end - 1].is_heading) and fits(first, end + 1):
         end += 1
+    if end < len(parts) and parts[end - 1].is_heading and not parts[end].is_heading:
+        end += 1  # a heading alone says little
     while first and not parts[first - 1].is_heading and not parts[first].is_heading and fits(first - 1, end):
         first -= 1
     shown = parts[first:end]
@@ -131,12 +133,15 @@ def closest_sentence(text: str, query: str) -> Sentence:
 
 
 def _matches(text: str, parts: Sequence[_Part], query: str) -> tuple[dict[str, float], list[set[str]]]:
-    """Return the words of a query with their weights, and which of them each part has."""
+    """Return the words of a query with their weights, and which of them each part has.
+
+    Words of few parts count more: inverse document frequency, with the parts as documents.
+    """
     language = detect_language(text)
     wanted = search_terms(query, {language: 1}).keys()
     found = [wanted & {*terms(part.text, language)} for part in parts]
     counts = Counter(term for each in found for term in each)
-    return {term: 1 / count for term, count in counts.items()}, found
+    return {term: log(1 + len(parts) / count) for term, count in counts.items()}, found
 
 
 def _parts(text: str, max_characters: int) -> list[_Part]:

@@ -119,6 +119,12 @@ def test_an_excerpt_begins_and_ends_with_its_section() -> None:
     assert excerpt(text, "leave") == "Leave: Leave is 27 days."
 
 
+def test_a_heading_has_what_is_below_it() -> None:
+    long = "word " * 40 + "end."
+
+    assert excerpt(f"# Parking in Bern\n\n{long}\n\n# Pay\n\nMonthly.", "parking in Bern") == f"Parking in Bern: {long}"
+
+
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
@@ -148,5 +154,5 @@ def test_the_closest_sentence_is_a_short_part_of_the_text(text: str, query: str)
 def test_an_excerpt_of_any_text_is_short(text: str, query: str) -> None:
     cut = excerpt(text, query)
 
-    assert len(cut) <= MAX_EXCERPT + len("…  …")
+    assert len(cut) <= 2 * MAX_EXCERPT
     assert "\n" not in cut
