@@ -60,23 +60,27 @@ class JudgmentChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
         default=None, description="How relevant the document is, 0 for not at all; null deletes the judgment"
     )
     answer_grade: Literal[0, 1] | None = Field(
-        default=None, description="Whether the answer is right; null deletes the judgment"
+        default=None, description="Whether the answer is right; null deletes the judgment unless the question is kept"
     )
     reference: str | None = Field(
         default=None, min_length=1, max_length=MAX_REFERENCE_CHARACTERS, description="What the answer should say"
+    )
+    kept: bool = Field(
+        default=False, description="Keeps a question whose answer has no grade, to ask it again: a regression question"
     )
 
     @model_validator(mode="after")
     def _has_one_kind(self) -> Self:
         if self.document is None and self.grade is not None:
             raise PydanticCustomError("judgment", "A grade needs a document: name it, or give answer_grade")
-        if self.document is not None and (self.answer_grade is not None or self.reference is not None):
-            raise PydanticCustomError("judgment", "answer_grade and reference need an answer: leave out document")
+        if self.document is not None and (self.answer_grade is not None or self.reference is not None or self.kept):
+            text = "answer_grade, reference and kept need an answer: leave out document"
+            raise PydanticCustomError("judgment", text)
         return self
 
 
 class Judgment(BaseModel, defer_build=True):
-    """A judgment as it is kept; without a grade, it is deleted."""
+    """A judgment as it is stored; without a grade, it is deleted unless its question is kept."""
 
     kind: Literal["document", "answer"]
     query_id: str
@@ -85,6 +89,7 @@ class Judgment(BaseModel, defer_build=True):
     grade: int | None
     answer_grade: int | None
     reference: str | None
+    kept: bool = False
     at: Time
     by: str
 
@@ -122,7 +127,7 @@ class Judgments:
         name = _ANSWER if change.document is None else _digest(canonical(change.document))
         key = _key(_digest(caller.name), f"{change.query_id}#{name}")
         with reaching_the_registry():
-            if change.grade is None and change.answer_grade is None:
+            if change.grade is None and change.answer_grade is None and not change.kept:
                 self._delete(caller, key)
             else:
                 self._replace(

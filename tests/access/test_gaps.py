@@ -54,6 +54,17 @@ def listed(world: World, caller: Caller) -> list[dict[str, Any]]:
     return list(answer["groups"])
 
 
+def test_keeping_the_question_of_a_gap_is_no_opinion_of_its_answer(world: World) -> None:
+    report(world, ALICE)
+
+    body = {"query_id": "q1", "query": QUESTION, "kept": True}
+    assert world.call(EDITOR, "PUT", "/api/judgments", body)[0] == 200
+
+    (gap,) = listed(world, EDITOR)
+    assert gap["outcomes"] == {"no_answer": 0, "bad": 0, "reported": 1}
+    assert gap["people"] == 1
+
+
 def judge(world: World, caller: Caller, grade: int | None, query_id: str = "q1") -> None:
     body = {"query_id": query_id, "query": QUESTION, "answer_grade": grade}
     assert world.call(caller, "PUT", "/api/judgments", body)[0] == 200

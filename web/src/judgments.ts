@@ -9,28 +9,34 @@ export interface Judgment {
   query: string;
   /** The document's URI; null for the answer. */
   document: string | null;
-  /** 0 (irrelevant) to 3 (answers it fully); of an answer, 0 (bad) or 1 (good). */
-  grade: number;
+  /** 0 (irrelevant) to 3 (answers it fully); of an answer, 0 (bad) or 1 (good), or null if only its question is kept. */
+  grade: number | null;
   /** What a right answer says, if somebody wrote it. */
   reference: string | null;
   at: string;
   by: string;
 }
 
-/** A judgment to store; without a grade, the stored one is deleted. */
+/** A judgment to store; without a grade, the stored one is deleted unless the question is kept. */
 export interface Change {
   query_id: string;
   query: string;
   document: string | null;
   grade: number | null;
   reference: string | null;
+  isKept?: boolean;
 }
 
 export interface Question {
   id: string;
   text: string;
   grades: ReadonlyMap<string, number>;
-  answer: { grade: number; reference: string | null } | null;
+  answer: { grade: number | null; reference: string | null } | null;
+}
+
+/** Whether a question is one to ask again: its answer is bad, or it was kept without a grade. */
+export function isRegression({ answer }: Pick<Question, "answer">): boolean {
+  return answer !== null && answer.grade !== 1;
 }
 
 /** One place for a judgment: a later one of the same place replaces it. */
@@ -44,8 +50,8 @@ export function withChanges(stored: readonly Judgment[], changes: readonly Chang
   const places = new Map(stored.map((judgment) => [placeOf(judgment), judgment]));
   for (const change of changes) {
     const place = placeOf(change);
-    if (change.grade === null) places.delete(place);
-    else places.set(place, { ...change, grade: change.grade, at: new Date().toISOString(), by: "" });
+    if (change.grade === null && !change.isKept) places.delete(place);
+    else places.set(place, { ...change, at: new Date().toISOString(), by: "" });
   }
   return [...places.values()];
 }
@@ -57,7 +63,7 @@ export function questions(judgments: readonly Judgment[]): Question[] {
   for (const { query_id, query, document, grade, reference } of ordered) {
     const question = found.get(query_id) ?? { id: query_id, text: query, grades: new Map(), answer: null };
     if (document === null) question.answer = { grade, reference };
-    else question.grades.set(document, grade);
+    else if (grade !== null) question.grades.set(document, grade);
     found.set(query_id, question);
   }
   return [...found.values()].sort((a, b) => a.text.localeCompare(b.text) || a.id.localeCompare(b.id));
@@ -106,10 +112,10 @@ function hash(text: string): string {
 
 /** Store a change. */
 export async function store(client: Client, change: Change): Promise<void> {
-  const { query_id, query, document, grade, reference } = change;
+  const { query_id, query, document, grade, reference, isKept: kept = false } = change;
   const body: Body<"put", "/api/judgments"> =
     document === null
-      ? { query_id, query, answer_grade: grade === null ? null : grade > 0 ? 1 : 0, reference }
+      ? { query_id, query, answer_grade: grade === null ? null : grade > 0 ? 1 : 0, reference, kept }
       : { query_id, query, document, grade };
   await client.put("/api/judgments", {}, body);
 }
@@ -122,10 +128,16 @@ export async function load(client: Client, all: boolean, signal: AbortSignal): P
   let next_token: string | null = null;
   do {
     const page: Page = await client.get("/api/judgments", { all, next_token }, signal);
-    for (const { query_id, query, at, by, document, grade, answer_grade, reference } of page.judgments) {
-      const given = document === null ? answer_grade : grade;
-      if (given !== null) found.push({ query_id, query, document, grade: given, reference, at, by });
-    }
+    for (const { query_id, query, at, by, document, grade, answer_grade, reference } of page.judgments)
+      found.push({
+        query_id,
+        query,
+        document,
+        grade: document === null ? answer_grade : grade,
+        reference,
+        at,
+        by,
+      });
     next_token = page.next_token;
   } while (next_token);
   return found;

@@ -66,9 +66,22 @@ def test_a_judgment_without_a_grade_is_deleted(call: Call, body: dict[str, Any])
     assert listed(call) == []
 
 
+def test_a_question_is_kept_without_a_grade_of_its_answer(call: Call) -> None:
+    kept = {**QUERY, "kept": True, "reference": "Thirty days"}
+    assert call("PUT", PATH, kept)[0] == 200
+
+    (judgment,) = listed(call)
+
+    assert (judgment["kind"], judgment["answer_grade"], judgment["kept"]) == ("answer", None, True)
+    assert judgment["reference"] == "Thirty days"
+    call("PUT", PATH, QUERY)
+    assert listed(call) == []
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        {"kept": True},
         {"grade": 4},
         {"grade": -1},
         {"grade": 1.5},

@@ -10,7 +10,8 @@ import { Icon } from "./Icon";
 import { Button, Form } from "./shapes";
 
 export interface Verdict {
-  grade: number;
+  /** null: the question is kept, but its answer has no grade. */
+  grade: number | null;
   reference: string | null;
 }
 
@@ -39,8 +40,13 @@ export function JudgeAnswer({ verdict, onJudge, keys, isQuiet = false }: Props) 
         </>
       ) : (
         label
-      )}{" "}
-      {key && <kbd>{key}</kbd>}
+      )}
+      {key && (
+        <>
+          {" "}
+          <kbd>{key}</kbd>
+        </>
+      )}
     </GradeButton>
   );
   return (
@@ -81,10 +87,10 @@ export function Reference({ verdict, onJudge }: Pick<Props, "verdict" | "onJudge
   const messages = useMessages("parts");
   const [text, setText] = useState(verdict?.reference ?? "");
   useEffect(() => setText(verdict?.reference ?? ""), [verdict?.reference]);
-  if (verdict?.grade !== 0) return null;
+  if (verdict === null || verdict.grade === 1) return null;
   const reference = text.trim() || null;
   return (
-    <Form className="box info" onSubmit={() => onJudge({ grade: 0, reference })}>
+    <Form className="box info" onSubmit={() => onJudge({ ...verdict, reference })}>
       <p>
         {messages.keptAs}
         <a href={address("quality", {}, "questions")}>{messages.regression}</a>.

@@ -4,7 +4,7 @@ import { useRef, useState } from "react";
 import type { components } from "../../api/schema";
 import { useAction, useApp, useLoaded } from "../../context";
 import { time } from "../../format";
-import { questionId } from "../../judgments";
+import { isRegression, questionId } from "../../judgments";
 import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { Segments } from "../../parts/fields";
@@ -86,7 +86,7 @@ function GapRow({ gap: loaded }: { gap: Gap }) {
   const first = useRef<HTMLButtonElement>(null);
   const { question, outcomes, comments } = gap;
   const id = questionId(question, questions);
-  const isRegression = questions.find((each) => each.id === id)?.answer?.grade === 0;
+  const known = questions.find((each) => each.id === id);
   const change = (state: State) =>
     run(async () => {
       setGap(await client.patch("/api/gaps/{id}", { id: gap.id }, { state }));
@@ -94,10 +94,14 @@ function GapRow({ gap: loaded }: { gap: Gap }) {
       first.current?.focus(); // the pressed button may be gone
     });
   const keep = () => {
-    judge({ query_id: id, query: question, document: null, grade: 0, reference: null });
+    // A grade would be an opinion of an answer that nobody has looked at.
+    const change = { query_id: id, query: question, document: null, grade: null, isKept: true };
+    judge({ ...change, reference: known?.answer?.reference ?? null });
     announce(text.madeRegression);
     first.current?.focus();
   };
+  const isOpen = gap.state === "open";
+  const named = (what: string) => text.changeOf(what, plain(question));
   const params = toParams({ ...DEFAULTS, question, ...settingsOf(gap.settings) });
   const ended = [
     outcomes.no_answer > 0 && text.noAnswer(outcomes.no_answer),
@@ -108,7 +112,7 @@ function GapRow({ gap: loaded }: { gap: Gap }) {
     <li>
       <h3>
         <bdi>{plain(question)}</bdi>
-        {gap.state !== "open" && (
+        {!isOpen && (
           <Badge kind={gap.state === "answered" ? "good" : ""}>
             {text.states[gap.state]} {gap.state_by && text.stateBy(plain(gap.state_by))}
           </Badge>
@@ -123,7 +127,9 @@ function GapRow({ gap: loaded }: { gap: Gap }) {
           <ul className="stack">
             {comments.map((comment) => (
               <li key={`${comment.by} ${comment.at}`}>
-                <blockquote dir="auto">{plain(comment.text)}</blockquote>
+                <blockquote className="gap-comment" dir="auto">
+                  {plain(comment.text)}
+                </blockquote>
                 <p className="small">
                   <bdi>{plain(comment.by)}</bdi>, {time(comment.at)}
                 </p>
@@ -134,17 +140,33 @@ function GapRow({ gap: loaded }: { gap: Gap }) {
       )}
       {error && <ErrorBox error={error} />}
       <div className="row" aria-busy={isRunning}>
-        <Button ref={first} onClick={() => change(gap.state === "open" ? "answered" : "open")}>
-          {gap.state === "open" ? text.markAnswered : text.reopen}
+        <Button
+          ref={first}
+          aria-label={named(isOpen ? text.markAnswered : text.reopen)}
+          onClick={() => change(isOpen ? "answered" : "open")}
+        >
+          {isOpen ? text.markAnswered : text.reopen}
         </Button>
-        {gap.state === "open" && <Button onClick={() => change("dismissed")}>{text.dismiss}</Button>}
-        {isRegression ? (
-          <a href={address("quality", {}, "questions")}>{text.isRegression}</a>
-        ) : (
-          <Button onClick={keep}>{text.makeRegression}</Button>
+        {isOpen && (
+          <Button aria-label={named(text.dismiss)} onClick={() => change("dismissed")}>
+            {text.dismiss}
+          </Button>
         )}
-        <a href={address("ask", params)}>{text.ask}</a>
-        <a href={address("search", params)}>{text.search}</a>
+        {known && isRegression(known) ? (
+          <a href={address("quality", { q: question }, "answers")} aria-label={named(text.isRegression)}>
+            {text.isRegression}
+          </a>
+        ) : (
+          <Button aria-label={named(text.makeRegression)} onClick={keep}>
+            {text.makeRegression}
+          </Button>
+        )}
+        <a href={address("ask", params)} aria-label={named(text.ask)}>
+          {text.ask}
+        </a>
+        <a href={address("search", params)} aria-label={named(text.search)}>
+          {text.search}
+        </a>
       </div>
     </li>
   );

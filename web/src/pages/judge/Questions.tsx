@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { components } from "../../api/schema";
 import { useAction, useApp, useLoaded } from "../../context";
 import type { Question } from "../../judgments";
-import { questions as grouped, load } from "../../judgments";
+import { questions as grouped, isRegression, load } from "../../judgments";
 import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { CopyButton } from "../../parts/CopyButton";
@@ -121,15 +121,16 @@ function QuestionTable({ questions, canRemove }: { questions: Question[]; canRem
   );
 }
 
-function JudgedAnswer({ text: query, answer }: Question) {
+function JudgedAnswer(question: Question) {
   const text = useMessages("quality");
+  const { text: query, answer } = question;
   return (
     <>
       <a href={address("quality", { q: query }, "answers")}>
         {answer === null ? text.judgeAnswer : text.askAgain}
       </a>{" "}
       {answer?.grade === 1 && <Badge kind="good">{text.good}</Badge>}
-      {answer?.grade === 0 && <Badge kind="bad">{text.regression}</Badge>}
+      {isRegression(question) && <Badge kind={answer?.grade === 0 ? "bad" : ""}>{text.regression}</Badge>}
       {answer?.reference && (
         <div className="small" dir="auto">
           {text.right(plain(answer.reference))}

@@ -63,7 +63,8 @@ export function useLoadedJudgments(): Judgments {
   const judge = useCallback(
     (change: Change) => {
       const before = judgments.find((each) => placeOf(each) === placeOf(change));
-      done.current.push({ ...change, grade: before?.grade ?? null, reference: before?.reference ?? null });
+      const { grade = null, reference = null } = before ?? {};
+      done.current.push({ ...change, grade, reference, isKept: before !== undefined && grade === null });
       send(change);
     },
     [judgments, send],
