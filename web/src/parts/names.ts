@@ -46,5 +46,6 @@ export function place(position: {
         ? (isSlide ? text.slide : text.page)(page)
         : null;
   const recognized = position.is_recognized ? text.recognized : null;
-  return [pages, position.sheet, position.section, recognized].filter(Boolean).join(" › ");
+  const section = position.section?.replaceAll(" > ", " › ");
+  return [pages, position.sheet, section, recognized].filter(Boolean).join(" › ");
 }

@@ -8,6 +8,7 @@ import { type Change, questionId } from "../../judgments";
 import { type Messages, useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { GradeButton } from "../../parts/JudgeAnswer";
+import { withoutSigns } from "../../parts/matches";
 import { documentKey, documentName, place, plain } from "../../parts/names";
 import { Button } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading, Notice } from "../../parts/states";
@@ -74,7 +75,7 @@ function Judging({ settings }: { settings: Settings }) {
   useEffect(() => {
     const { activeElement } = document;
     // Keys grade from here: the box in which the question was written is done with.
-    if (isHere && (activeElement === document.body || activeElement?.matches(".ask-form textarea")))
+    if (isHere && (activeElement === document.body || activeElement?.matches(".composer textarea")))
       (list.current?.querySelector("article") as HTMLElement | null)?.focus({ preventScroll: true });
   }, [isHere, key]);
 
@@ -122,7 +123,7 @@ function Judging({ settings }: { settings: Settings }) {
   return (
     <>
       <QuestionForm tab="results" settings={settings} onAgain={found.reload}>
-        <Button onClick={takeBack}>
+        <Button kind="quiet" onClick={takeBack}>
           {text.undo} <kbd>u</kbd>
         </Button>
         <KeysHelp keys={keysOf(text)} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
@@ -198,9 +199,7 @@ function Result({ result, rank, grade, isCurrent, onFocus, onMove, onGrade }: Re
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls needs the keyboard */}
       <blockquote dir="auto" tabIndex={0}>
-        {plain(result.content)
-          .replace(/\n{2,}/g, "\n")
-          .replace(/^#{1,6} /gm, "")}
+        {withoutSigns(plain(result.content)).replace(/\n{2,}/g, "\n")}
       </blockquote>
       {result.source ? (
         <GradeButtons grade={grade} onGrade={onGrade} />

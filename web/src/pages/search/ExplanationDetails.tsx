@@ -4,13 +4,13 @@ import type { ReactNode } from "react";
 import type { ExplainResponse } from "../../api/types";
 import { figure, isKnown, percent } from "../../format";
 import { useMessages } from "../../messages";
+import { matches } from "../../parts/matches";
 import { documentKey, plain } from "../../parts/names";
 import type { Shown } from "../../parts/Original";
 import { Button, Where } from "../../parts/shapes";
 import { Facts } from "../../parts/Table";
 import { isStatus, meaning } from "../../status";
 import { Excerpt } from "./Excerpt";
-import { matches } from "./matches";
 
 interface Props {
   explanation: ExplainResponse;

@@ -2,13 +2,13 @@
 
 import type { RetrievedResult, RetrieveResponse } from "../../api/types";
 import { useMessages } from "../../messages";
+import { matches } from "../../parts/matches";
 import { documentKey, documentName, place, plain } from "../../parts/names";
 import { PagePicture } from "../../parts/PagePicture";
 import { Button, Where } from "../../parts/shapes";
 import { go } from "../../route";
 import type { Scalar, Settings } from "../../settings";
 import { Excerpt } from "./Excerpt";
-import { matches } from "./matches";
 import { Why } from "./Why";
 
 interface Props {
@@ -33,7 +33,7 @@ export function ResultCard({ id, result, rank, response, settings, names, scale,
   return (
     <article className="result" id={id} tabIndex={-1} aria-label={text.result(rank)}>
       <header>
-        <h3 dir="auto">
+        <h3 className="result-name" dir="auto">
           <span className="place" aria-hidden="true">
             {rank}
           </span>
@@ -52,12 +52,12 @@ export function ResultCard({ id, result, rank, response, settings, names, scale,
       <Tags rank={rank} result={result} settings={settings} onSearch={onSearch} />
       <div className="more-of">
         <details>
-          <summary>{text.why}</summary>
+          <summary className="small">{text.why}</summary>
           <Why result={result} rank={rank} response={response} names={names} scale={scale} />
         </details>
         {others.length > 0 && (
           <details>
-            <summary>{text.morePassages(others.length)}</summary>
+            <summary className="small">{text.morePassages(others.length)}</summary>
             <ul className="stack">
               {others.map((passage, index) => (
                 <li key={index}>
@@ -128,7 +128,7 @@ function Tags({ rank, result, settings, onSearch }: TagsProps) {
       {tags.length > SHOWN && (
         <li>
           <details>
-            <summary>{text.moreAttributes(tags.length - SHOWN)}</summary>
+            <summary className="small">{text.moreAttributes(tags.length - SHOWN)}</summary>
             <ul className="tags">{tags.slice(SHOWN).map(tag)}</ul>
           </details>
         </li>

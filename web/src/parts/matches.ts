@@ -1,4 +1,6 @@
 /** The words of a question where a text has them, in any of their forms. */
+import { beginning, length } from "./spans";
+
 export interface Range {
   start: number;
   end: number;
@@ -69,4 +71,41 @@ export function matches(question: string, text: string): Range[] {
     before = index;
   });
   return found;
+}
+
+/** How much is shown before the words that match, at most. */
+const LEAD = 60;
+
+/** The part of a text with most of the matches, which begins at a line or a word a little before the first of them. */
+export function bestPart(text: string, marked: readonly Range[], limit: number): Range {
+  const characters = Array.from(text);
+  const start = startOf(characters, marked, limit);
+  return { start, end: start + length(beginning(characters.slice(start).join(""), limit)) };
+}
+
+function startOf(characters: readonly string[], marked: readonly Range[], limit: number): number {
+  const worth = (from: number) =>
+    marked
+      .filter((each) => each.start >= from && each.end <= from + limit - LEAD)
+      .reduce((sum, each) => sum + each.end - each.start, 0);
+  const best = marked.reduce((found, { start }) => (worth(start) > worth(found) ? start : found), 0);
+  if (best <= LEAD) return 0;
+  const lead = characters.slice(best - LEAD, best);
+  const line = lead.lastIndexOf("\n");
+  const word = line >= 0 ? line : lead.findIndex((each) => /\s/.test(each));
+  return best - LEAD + word + 1;
+}
+
+/** A text of Markdown without the signs of its headings. */
+export function withoutSigns(text: string): string {
+  return text.replace(/^#{1,6}( +|$)/gm, "");
+}
+
+/** A text of Markdown in one line: paragraphs and the cells of tables follow each other. */
+export function inOneLine(text: string): string {
+  return withoutSigns(text)
+    .replace(/^[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n|$)/gm, "")
+    .replace(/[ \t]*\|[ \t]*$|^[ \t]*\|[ \t]*/gm, "")
+    .replace(/[ \t]+\|[ \t]+/g, " · ")
+    .replace(/([.!?:]?)\s*\n\s*\n\s*/g, (_, end) => (end ? `${end} ` : " · "));
 }

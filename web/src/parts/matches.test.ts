@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { slice } from "../../parts/spans";
-import { matches } from "./matches";
+import { bestPart, inOneLine, matches } from "./matches";
+import { slice } from "./spans";
 
 const marked = (question: string, text: string) =>
   matches(question, text).map(({ start, end }) => slice(text, start, end));
@@ -30,4 +30,27 @@ test("case and accents make no difference, and offsets count characters", () => 
 
 test("languages without spaces have words too", () => {
   expect(marked("休暇", "年次休暇は25日です").length).toBe(1);
+});
+
+const partOf = (question: string, text: string) => {
+  const { start, end } = bestPart(text, matches(question, text), 280);
+  return text.slice(start, end);
+};
+
+test("an excerpt begins at the line with most of the words", () => {
+  const text = `Leave\n${"Other things. ".repeat(40)}\nEvery employee has 27 days of annual leave.`;
+
+  expect(partOf("days of annual leave", text)).toBe("Every employee has 27 days of annual leave.");
+});
+
+test("without words that match, it begins at the beginning", () => {
+  const text = "Other things. ".repeat(40);
+
+  expect(text.startsWith(partOf("parking", text))).toBe(true);
+});
+
+test("a table in one line has no signs of Markdown", () => {
+  const text = "## Kept\n\n| Data | Kept for |\n| --- | ---: |\n| Readings | 25 months |\n\nThen deleted.";
+
+  expect(inOneLine(text)).toBe("Kept · Data · Kept for\nReadings · 25 months · Then deleted.");
 });
