@@ -1,6 +1,6 @@
 """Asking in the console: the answer, its evidence, and the address that asks it again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,9 @@ from tests.browser.support import (
     check_accessibility,
     check_readable,
 )
+from tests.e2e.support import LocalStack
+from tests.support.pdf_files import protected
+from tests.support.sidecars import sidecar
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -443,3 +446,84 @@ def test_without_an_answer_there_is_something_to_do(visit: Open) -> None:
     check_accessibility(page)
     closest.get_by_role("button").first.click()
     expect(page.get_by_role("dialog")).to_be_visible()
+
+
+LIBRARY = "samples/documents/people"
+
+
+@pytest.fixture
+def contracts(stack: LocalStack) -> Iterator[None]:
+    """Contracts of two customers in two years, of which one has a password."""
+    bodies = {
+        ("northwind", 2025): b"Either party may end this contract with 45 days' notice.",
+        ("northwind", 2026): b"Either party may end this contract with 120 days' notice.",
+        ("acme", 2024): b"Either party may end this contract with 30 days' notice.",
+        ("acme", 2025): b"Either party may end this contract with 60 days' notice.",
+    }
+    objects = {f"{LIBRARY}/contract-{name}-{year}.md": (name, year, body) for (name, year), body in bodies.items()}
+    objects[f"{LIBRARY}/contract-northwind-2024.pdf"] = ("northwind", 2024, protected(b"secret"))
+    uris = []
+    for key, (name, year, body) in objects.items():
+        stack.put(f"{key}.metadata.json", sidecar({"customer": name.title(), "year": year}))
+        uris.append(stack.put(key, body))
+    stack.settled(*uris)
+    yield
+    for key in objects:
+        stack.delete(f"{key}.metadata.json")
+        stack.delete(key)
+
+
+def test_what_no_searchable_document_has_is_said_with_the_reason(visit: Open, contracts: None) -> None:
+    question = "What is the notice period of the Northwind contract of 2024?"
+    page = visit(f"#/ask?q={quote(question)}", user="olga")
+    answer(page)
+
+    box = page.locator(".missing")
+    expect(box).to_contain_text("No searchable document has customer Northwind and year 2024.")
+    expect(box).to_contain_text("contract-northwind-2024.pdf: Failed")
+    expect(box).to_contain_text("password")
+    for _ in at_every_width(page):
+        check_readable(page)
+        check_accessibility(page)
+    box.get_by_role("link", name="contract-northwind-2024.pdf").click()
+
+    expect(page.get_by_role("heading", level=1, name="contract-northwind-2024.pdf")).to_be_visible()
+
+
+def test_a_stack_without_documents_shows_what_to_do_first(visit: Open) -> None:
+    page = visit("#/search", user="alice")
+    page.route("**/api/documents?limit=1", lambda route: route.fulfill(json={"documents": [], "next_token": None}))
+    page.evaluate("location.hash = '#/ask'")
+
+    expect(page.get_by_role("heading", name="There are no documents yet")).to_be_visible()
+    steps = page.get_by_role("main").get_by_role("listitem")
+    expect(steps.get_by_role("heading")).to_have_text(["Upload documents", "Ask a question", "Invite others"])
+    expect(page.get_by_text("For example")).to_have_count(0)
+    for _ in at_every_width(page):
+        check_readable(page)
+        check_accessibility(page)
+    page.get_by_role("link", name="Go to the documents").click()
+
+    expect(page.get_by_role("heading", level=1, name="Documents")).to_be_visible()
+
+
+def test_an_example_is_a_question_that_the_documents_can_answer(visit: Open) -> None:
+    page = visit("#/ask", user="olga")
+
+    page.get_by_role("link", name=QUESTION).click()
+
+    assert "security hotline" in answer(page)
+
+
+def test_without_its_documents_no_example_is_shown(visit: Open) -> None:
+    page = visit("#/search", user="olga")
+
+    def unanswerable(route: Route) -> None:
+        route.fulfill(json={**route.fetch().json(), "answerable": False})
+
+    page.route("**/api/retrieve", unanswerable)
+    with page.expect_response("**/api/retrieve"), page.expect_response("**/api/documents?limit=1"):
+        page.evaluate("location.hash = '#/ask'")
+
+    expect(composer(page)).to_be_visible()
+    expect(page.get_by_text("For example")).to_have_count(0)

@@ -6,7 +6,7 @@ from random import randrange
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from evaluation.dataset import read
 from tests.browser.conftest import Open
@@ -129,8 +129,12 @@ def test_two_settings_are_compared_on_judged_questions(visit: Open) -> None:
     expect(quality(page)).to_contain_text("1 of")
 
     page.get_by_role("link", name="Measure").click()
-    page.get_by_label("Compare with other settings").check()
-    page.get_by_role("group", name="Settings B").get_by_label("Reranker").select_option("lexical")
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("group", name="Settings B").get_by_role("button", name="Test Target").click()
+    check_accessibility(page)
+    page.get_by_label("Reranker").select_option("lexical")
+    page.keyboard.press("Escape")
+    check_readable(page)
     page.get_by_role("button", name="Measure", exact=True).click()
 
     expect(page.get_by_role("region", name="A and B compared")).to_contain_text("2 questions")
@@ -187,13 +191,55 @@ def test_questions_that_found_nothing_are_closed_and_kept(visit: Open, console_u
         check_readable(page)
         check_accessibility(page)
 
-    row.get_by_role("button", name="Make a regression question").click()
+    row.get_by_role("button", name=f"Make a regression question: {name}: how tall?").click()
     expect(row.get_by_role("link", name="Regression question")).to_be_visible()
+    expect(row.get_by_role("button", name="Mark as answered")).to_be_focused()
     row.get_by_role("button", name="Dismiss").click()
     expect(row.get_by_role("button", name="Reopen")).to_be_focused()
     check_accessibility(page)
 
     page.get_by_text("Dismissed", exact=False).first.click()
     expect(row.get_by_role("button", name="Reopen")).to_be_visible()
+    expect(row).not_to_contain_text("bad answer")
+    expect(row).to_contain_text("by 1 person")
     page.get_by_role("link", name="Questions", exact=True).click()
     expect(page.get_by_role("row").filter(has_text=name)).to_contain_text("regression question")
+
+
+def test_a_question_that_is_kept_gets_its_right_answer_without_a_grade(visit: Open, console_url: str) -> None:
+    question = "How deep is the cellar of the lighthouse?"
+    report_gap(console_url, question, "No plan of the lighthouse")
+    page = visit("#/quality/gaps")
+    row = page.get_by_role("listitem").filter(has_text=question)
+    row.get_by_role("button", name="Make a regression question").click()
+    row.get_by_role("link", name="Regression question").click()
+
+    page.get_by_role("textbox", name="What would be right?").fill("Nine metres")
+    page.get_by_role("button", name="Save the right answer").click()
+    expect(page.get_by_role("button", name="Bad answer", pressed=False)).to_be_visible()
+    expect(page.get_by_text("Saving")).to_have_count(0)
+    check_accessibility(page)
+    page.reload()
+    expect(page.get_by_role("textbox", name="What would be right?")).to_have_value("Nine metres")
+    page.get_by_role("link", name="Found nothing").click()
+
+    expect(row).to_contain_text("1 reported")
+    expect(row).not_to_contain_text("bad answer")
+
+
+def test_who_may_not_add_documents_is_not_led_to_what_found_nothing(visit: Open) -> None:
+    """The API lists nothing for them either."""
+
+    def without_writing(route: Route) -> None:
+        me = route.fetch().json()
+        route.fulfill(json={**me, "rights": ["read"], "writable": []})
+
+    page = visit("#/ask", user="bob")
+    page.route("**/api/me", without_writing)
+    page.evaluate("location.hash = '#/quality/gaps'")
+    page.reload()
+
+    expect(page.get_by_role("link", name="Results")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_role("link", name="Found nothing")).to_have_count(0)
+    expect(page.get_by_role("link", name="Admin")).to_have_count(0)
+    check_accessibility(page)

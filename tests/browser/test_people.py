@@ -8,10 +8,11 @@ from urllib.parse import parse_qs, quote, urlsplit
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Locator, Page, Request, expect
+from playwright.sync_api import Locator, Page, Request, Route, expect
 
 from tests.browser.conftest import Open
 from tests.browser.support import account, body_of, check_accessibility, check_readable, sign_in
+from tests.e2e.support import LocalStack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -84,7 +85,7 @@ def test_back_shows_nothing_that_another_person_asked(visit: Open) -> None:
     page.reload()
     sign_in(page, "bob")
     sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.url) if "/api/" in request.url else None)
+    page.on("request", lambda request: sent.append(request.post_data or ""))
 
     page.go_back()  # to the page of the issuer
     page.go_back()  # to the search
@@ -95,7 +96,7 @@ def test_back_shows_nothing_that_another_person_asked(visit: Open) -> None:
     page.go_back()
     expect(account(page)).to_have_accessible_name(re.compile(r"^Account: bob\b"))
     assert "annual leave" not in everything(page)
-    assert [url for url in sent if url.endswith(("/ask/stream", "/retrieve"))] == []
+    assert [body for body in sent if "annual leave" in body] == []
 
 
 def test_what_nobody_asked_is_not_the_conversation_of_who_signs_in(visit: Open) -> None:
@@ -381,3 +382,139 @@ def test_conversations_are_behind_a_button_on_a_phone(visit: Open) -> None:
     page.get_by_role("dialog").get_by_role("link", name=LEAVE).first.click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator(".exchange h2").first).to_have_text(LEAVE)
+
+
+def test_narrow_screens_load_the_conversations_when_they_are_opened(visit: Open) -> None:
+    page = visit("#/ask", user="alice", viewport={"width": 390, "height": 800})
+    page.evaluate("location.hash = '#/search'")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    page.reload()
+    expect(account(page)).to_be_visible()
+    assert [url for url in sent if "/api/conversations" in url] == []
+
+    with page.expect_response("**/api/conversations?*"):
+        page.get_by_role("button", name="Conversations").click()
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_role("button", name="Conversations")).to_be_focused()
+
+
+def test_the_conversation_of_a_question_in_the_address_is_marked_in_the_list(visit: Open) -> None:
+    page = visit(ASKED, user="alice")
+    answered(page)
+    current = conversations(page).locator("[aria-current=page]")
+
+    expect(current).to_have_text(LEAVE)
+    more = page.get_by_role("button", name=f"More: {LEAVE}")
+    assert more.evaluate("each => each.getBoundingClientRect().right") < current.page.evaluate(
+        "document.querySelector('main').getBoundingClientRect().left"
+    )
+    page.get_by_role("link", name="New question").click()
+    expect(current).to_have_count(0)
+    page.go_back()
+    expect(current).to_have_text(LEAVE)
+    page.get_by_role("link", name="Search").click()
+    expect(current).to_have_count(0)
+
+
+def answer_list(page: Page, count: int, limit: int) -> None:
+    """Answer the list of conversations with so many, in pages as the API has them."""
+
+    def respond(route: Route) -> None:
+        query = parse_qs(urlsplit(route.request.url).query)
+        start = int(query.get("next_token", ["0"])[0])
+        shown = range(start, min(start + limit, count))
+        title = "{} of the questions"
+        conversations = [
+            {
+                "id": f"00000000-0000-4000-8000-{number:012}",
+                "title": title.format(number),
+                "created_at": "2026-01-01T00:00:00Z",
+                "updated_at": "2026-01-01T00:00:00Z",
+                "turns": 1,
+                "shared": False,
+            }
+            for number in shown
+        ]
+        more = str(shown.stop) if shown.stop < count else None
+        body = {
+            "conversations": conversations,
+            "next_token": more,
+            "enabled": True,
+            "days": 90,
+            "max_conversations": 200,
+            "max_turns": 50,
+        }
+        route.fulfill(json=body)
+
+    page.route("**/api/conversations?*", respond)
+
+
+def test_older_conversations_are_listed_on_demand(visit: Open) -> None:
+    page = visit("#/ask")
+    answer_list(page, 120, 50)
+    sign_in(page, "alice")
+    rows = conversations(page).get_by_role("listitem")
+    more = conversations(page).get_by_role("button", name="Show older ones")
+    expect(rows).to_have_count(50)
+
+    more.press("Enter")
+    expect(rows).to_have_count(100)
+    more.press("Enter")
+
+    expect(rows).to_have_count(120)
+    expect(more).to_have_count(0)
+    expect(conversations(page).get_by_role("link", name="100 of the questions")).to_be_focused()
+    check_accessibility(page)
+
+
+def test_conversations_that_cannot_be_listed_say_so(visit: Open) -> None:
+    page = visit("#/ask", expects_failures=True)
+    page.route("**/api/conversations?*", lambda route: route.abort())
+    sign_in(page, "alice")
+    expect(conversations(page).get_by_role("alert")).to_be_visible()
+    check_accessibility(page)
+    page.unroute("**/api/conversations?*")
+
+    conversations(page).get_by_role("button", name="Try again").click()
+
+    expect(conversations(page).get_by_text("Your questions will be kept here.")).to_be_visible()
+
+
+def test_conversations_are_found_by_their_words(visit: Open) -> None:
+    page = visit("#/ask", user="alice")
+    for number in range(7):
+        new_conversation(page, f"How long is parental leave, asked as number {number}?")
+    new_conversation(page, LAPTOP)
+    rows = conversations(page).get_by_role("listitem")
+    expect(rows).to_have_count(8)
+
+    box = conversations(page).get_by_role("searchbox", name="Search conversations")
+    box.fill("stolen laptop")
+    expect(rows).to_have_text([LAPTOP])
+    check_accessibility(page)
+    box.fill("stolen bicycle")
+    expect(conversations(page).get_by_text("No conversation has these words.")).to_be_visible()
+    expect(box).to_be_focused()
+    box.fill("")
+
+    expect(rows).to_have_count(8)
+
+
+def test_a_document_that_changed_since_an_answer_is_named(visit: Open, stack: LocalStack) -> None:
+    name = f"moving-{uuid4().hex[:8]}.md"
+    text = "# Moving day\n\nThe move of the {} team to the new building takes place on a Tuesday in {}.\n"
+    uri = stack.put(f"samples/documents/people/{name}", text.format("Zanzibar", "March"))
+    stack.settled(uri)
+    page = visit("#/ask", user="olga")
+    address = new_conversation(page, "On which day is the move of the Zanzibar team to the new building?")
+    assert name in page.locator(".exchange").inner_text()
+
+    stack.put(f"samples/documents/people/{name}", text.format("Zanzibar", "April"))
+    stack.settled(uri)
+    other = visit(address, user="olga", expects_failures=True)
+
+    expect(other.get_by_text(f"{name} has changed since this answer.")).to_be_visible()
+    check_accessibility(other)
+    stack.delete(f"samples/documents/people/{name}")

@@ -16,6 +16,19 @@ class Changes extends Store<number> {
 
 export const keptConversations = new Changes();
 
+/** The conversation that the page shows; null while it shows none. */
+class Shown extends Store<string | null> {
+  constructor() {
+    super(null);
+  }
+
+  show(id: string | null): void {
+    this.set(id);
+  }
+}
+
+export const shownConversation = new Shown();
+
 const SHARED = "shared/";
 
 /** The part of an address that names a conversation that somebody else shared. */

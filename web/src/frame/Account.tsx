@@ -47,7 +47,9 @@ export function Account({ me, session, isSignedIn }: Props) {
               <Hidden>{text.account}</Hidden> {name}
             </span>
             {isSignedIn && (
-              <small dir="auto">{[groups, writesOf(me, text)].filter(Boolean).join(" · ")}</small>
+              <small dir="auto">
+                {[groups, me.writable.length < 2 && writesOf(me, text)].filter(Boolean).join(" · ")}
+              </small>
             )}
           </span>
         </>
@@ -55,6 +57,7 @@ export function Account({ me, session, isSignedIn }: Props) {
     >
       {hasPeople && (
         <div className="facts">
+          {isSignedIn && <strong dir="auto">{name}</strong>}
           {isSignedIn && groups && <p dir="auto">{text.groups(groups)}</p>}
           <p>{text.rights(me.rights.join(", ") || text.noRights)}</p>
           <p dir="auto">

@@ -1,9 +1,10 @@
 /** The conversations that the service keeps of the person: in the sidebar, or behind a button on narrow screens. */
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
-import { ApiError } from "../api/client";
+import { type KeyboardEvent, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { ApiError, type Client } from "../api/client";
+import type { components } from "../api/schema";
 import type { ConversationSummary } from "../api/types";
 import { useAction, useApp, useLoaded } from "../context";
-import { ageOf, keptConversations, loadConversation } from "../conversations";
+import { ageOf, keptConversations, loadConversation, shownConversation } from "../conversations";
 import { useMessages } from "../messages";
 import { useAnnounce } from "../parts/Announcer";
 import { Sheet } from "../parts/Dialog";
@@ -12,34 +13,35 @@ import { Menu, MenuItem } from "../parts/Menu";
 import { asMarkdown, fileName, save } from "../parts/markdown";
 import { plain } from "../parts/names";
 import { ShareDialog } from "../parts/ShareDialog";
-import { Button, Skeleton } from "../parts/shapes";
+import { Button, IconButton, Skeleton } from "../parts/shapes";
 import { sentence } from "../parts/states";
 import { useWaiting, waiting } from "../parts/Undo";
-import { address, go, usePlace } from "../route";
+import { address, go } from "../route";
 import { useStore } from "../store";
 import "../style/conversations.css";
 
 /** From so many on, they can be searched. */
 const MANY = 8;
-const SHOWN = 50;
+const PAGE = 50;
 
-/** In the sidebar. */
-export function Conversations() {
-  const { isSignedIn } = useApp();
-  return isSignedIn ? <List /> : null;
+/** From which width the sidebar has a place for them. */
+const WIDE = "(min-width: 64rem)";
+
+function onWidth(listener: () => void): () => void {
+  const width = matchMedia(WIDE);
+  width.addEventListener("change", listener);
+  return () => width.removeEventListener("change", listener);
 }
 
-/** On narrow screens, where the sidebar has no place for them. */
-export function ConversationsButton() {
+/** In the sidebar, or on narrow screens behind a button. */
+export function Conversations() {
   const text = useMessages("ask");
-  const { isSignedIn } = useApp();
+  const isWide = useSyncExternalStore(onWidth, () => matchMedia(WIDE).matches);
   const [isOpen, setOpen] = useState(false);
-  if (!isSignedIn) return null;
+  if (isWide) return <List />;
   return (
     <>
-      <Button kind="quiet" className="quiet history-button" onClick={() => setOpen(true)}>
-        <Icon name="history" size={16} /> {text.conversations}
-      </Button>
+      <IconButton icon="history" label={text.conversations} onClick={() => setOpen(true)} />
       {isOpen && (
         <Sheet title={text.conversations} onClose={() => setOpen(false)}>
           {(close) => <List onOpen={close} />}
@@ -51,16 +53,40 @@ export function ConversationsButton() {
 
 function List({ onOpen }: { onOpen?: () => void }) {
   const text = useMessages("ask");
+  const parts = useMessages("parts");
   const [query, setQuery] = useState("");
   const [problem, setProblem] = useState("");
+  const [pages, setPages] = useState(1);
   const changes = useStore(keptConversations);
-  const place = usePlace();
+  const current = useStore(shownConversation);
   const list = useRef<HTMLElement>(null);
   const gone = useWaiting().map((action) => action.id);
-  const { shown, isLoading } = useLoaded(`conversations ${query} ${changes}`, (client, signal) =>
-    client.get("/api/conversations", { query: query.trim() || undefined, limit: SHOWN }, signal),
+  const { shown, error, isLoading, reload } = useLoaded(
+    `conversations ${pages} ${query} ${changes}`,
+    (client, signal) => loadPages(client, pages, query.trim(), signal),
   );
-  if (!shown) return isLoading ? <Skeleton lines={3} /> : null;
+  const listed = shown?.conversations.length ?? 0;
+  useEffect(() => {
+    // The button that showed more may be gone.
+    if (pages > 1 && listed > 0 && document.activeElement === document.body)
+      linksOf(list.current)
+        .at((pages - 1) * PAGE)
+        ?.focus();
+  }, [pages, listed]);
+  if (!shown)
+    return (
+      <section className="conversations" aria-label={text.conversations} aria-busy={isLoading}>
+        {isLoading && <Skeleton lines={3} />}
+        {error && error.status !== 401 && (
+          <p className="small" role="alert">
+            {parts.failed}.{" "}
+            <Button kind="quiet" onClick={reload}>
+              {parts.tryAgain}
+            </Button>
+          </p>
+        )}
+      </section>
+    );
   if (!shown.enabled) return onOpen ? <p className="small">{text.notKept}</p> : null;
   const all = shown.conversations.filter(({ id }) => !gone.includes(actionId(id)));
   const isSearched = query !== "" || shown.conversations.length >= MANY;
@@ -72,7 +98,10 @@ function List({ onOpen }: { onOpen?: () => void }) {
           aria-label={text.searchConversations}
           placeholder={text.searchConversations}
           value={query}
-          onChange={(event) => setQuery(event.target.value)}
+          onChange={(event) => {
+            setQuery(event.target.value);
+            setPages(1);
+          }}
         />
       )}
       {problem && (
@@ -92,7 +121,7 @@ function List({ onOpen }: { onOpen?: () => void }) {
                 <Item
                   key={conversation.id}
                   conversation={conversation}
-                  isCurrent={place.page === "ask" && place.id === conversation.id}
+                  isCurrent={conversation.id === current}
                   onOpen={onOpen}
                   onDelete={() => {
                     setProblem("");
@@ -105,9 +134,39 @@ function List({ onOpen }: { onOpen?: () => void }) {
           </div>
         );
       })}
-      {shown.next_token && <p className="small">{text.moreConversations}</p>}
+      {shown.next_token && (
+        <Button
+          kind="quiet"
+          className="quiet history-more"
+          disabled={isLoading}
+          onClick={() => setPages(pages + 1)}
+        >
+          {text.moreConversations}
+        </Button>
+      )}
     </section>
   );
+}
+
+/** The first pages of the list, as one. */
+async function loadPages(
+  client: Client,
+  pages: number,
+  query: string,
+  signal: AbortSignal,
+): Promise<components["schemas"]["ConversationList"]> {
+  const next = (token: string | null) =>
+    client.get("/api/conversations", { query: query || undefined, limit: PAGE, next_token: token }, signal);
+  let found = await next(null);
+  for (let page = 1; page < pages && found.next_token; page += 1) {
+    const more = await next(found.next_token);
+    found = { ...more, conversations: [...found.conversations, ...more.conversations] };
+  }
+  return found;
+}
+
+function linksOf(list: HTMLElement | null): HTMLElement[] {
+  return [...(list?.querySelectorAll<HTMLElement>("[data-conversation]") ?? [])];
 }
 
 function actionId(id: string): string {
@@ -116,7 +175,7 @@ function actionId(id: string): string {
 
 /** The focus goes to the next conversation, or to the one before, when one goes away. */
 function focusAfter(list: HTMLElement | null, id: string): void {
-  const links = [...(list?.querySelectorAll<HTMLElement>("[data-conversation]") ?? [])];
+  const links = linksOf(list);
   const at = links.findIndex((link) => link.dataset.conversation === id);
   (links[at + 1] ?? links[at - 1] ?? document.getElementById("main"))?.focus();
 }

@@ -75,7 +75,7 @@ export function Frame({ pages, me, session, isSignedIn }: Props) {
             <kbd>{isApple() ? "⌘K" : text.controlK}</kbd>
           </Button>
         </div>
-        <Conversations />
+        {isSignedIn && <Conversations />}
         <nav aria-label={text.pages}>
           {own.map(({ name, icon }) => (
             <a key={name} href={address(name)} aria-current={name === place.page ? "page" : undefined}>

@@ -3,6 +3,7 @@ import { useMessages } from "../messages";
 import type { Settings } from "../settings";
 import { CopyButton } from "./CopyButton";
 import { asCommand, asCurl, asPython, type Kind } from "./commands";
+import { Icon } from "./Icon";
 import { Menu } from "./Menu";
 
 /** Copies a question or a search for other programs. */
@@ -10,7 +11,14 @@ export function CopyAs({ kind, settings }: { kind: Kind; settings: Settings }) {
   const { session } = useApp();
   const text = useMessages("parts");
   return (
-    <Menu kind="quiet" button={text.copyAs}>
+    <Menu
+      kind="quiet"
+      button={
+        <>
+          <Icon name="code" size={16} /> {text.copyAs}
+        </>
+      }
+    >
       <CopyButton
         label={text.copyKinds.curl}
         text={() => asCurl(kind, settings, location.origin, session.settings.auth)}

@@ -75,7 +75,7 @@ export function FindDocument({ label, placeholder, words: first = "", onChoose }
   };
   return (
     <div className="find">
-      <div className="find-box">
+      <div className="icon-field">
         <Icon name="search" />
         <input
           role="combobox"

@@ -23,7 +23,7 @@ interface Props {
   legend?: string | undefined;
   inferred?: InferredFilter | null | undefined;
   /** What happens if people remove the inferred filter, unless it is a change like others. */
-  onWithoutInference?: () => void;
+  onWithoutInference?: (() => void) | undefined;
   /** What stands at the end of the row. */
   children?: ReactNode;
 }
@@ -81,7 +81,9 @@ export function SettingsRow({ settings, onChange, kind = "search", legend, infer
         button={
           <>
             <Icon name="filter" size={15} />{" "}
-            {chosen.length > 0 ? text.filtersChosen(chosen.length) : text.filters}
+            <span className="named">
+              {chosen.length > 0 ? text.filtersChosen(chosen.length) : text.filters}
+            </span>
           </>
         }
       >
@@ -92,7 +94,7 @@ export function SettingsRow({ settings, onChange, kind = "search", legend, infer
         className="test-target"
         button={
           <>
-            <Icon name="settings" size={15} /> {text.testTarget}
+            <Icon name="settings" size={15} /> <span className="named">{text.testTarget}</span>
           </>
         }
       >

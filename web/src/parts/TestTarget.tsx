@@ -15,10 +15,9 @@ interface Props {
   onChange: (settings: Settings) => void;
   /** What the settings are for: an answer has a language, and results have a relevance. */
   kind?: "ask" | "search";
-  legend?: string;
 }
 
-export function TestTarget({ settings, onChange, kind = "search", legend }: Props) {
+export function TestTarget({ settings, onChange, kind = "search" }: Props) {
   const text = useMessages("parts");
   const corpora = useLoaded("corpora", (client) => client.get("/api/corpora", {}));
   const versions = useLoaded("versions", (client) => client.get("/api/versions", {}));
@@ -32,7 +31,7 @@ export function TestTarget({ settings, onChange, kind = "search", legend }: Prop
   };
   return (
     <fieldset className="target">
-      <legend>{legend ?? text.testTarget}</legend>
+      <legend>{text.testTarget}</legend>
       <Select
         label={text.collection}
         value={settings.corpus ?? ""}

@@ -7,8 +7,6 @@ export const search: Messages["search"] = {
   title: "Suche",
   placeholder: "Ihre Dokumente durchsuchen",
   submit: "Suchen",
-  compare: "Vergleichen",
-  stopComparing: "Nicht mehr vergleichen",
   start: "Suchen, und sehen, warum",
   startHint: "Jeder Treffer zeigt, wie er zu seinem Rang kam. Fehlt ein Dokument, erfahren Sie den Grund.",
   example: "Zum Beispiel:",
@@ -89,7 +87,6 @@ export const search: Messages["search"] = {
   theSearch: "Die Suche",
 
   comparison: "Vergleich",
-  settings: (name) => `Einstellungen ${name}`,
   foundNothing: "fanden nichts",
   scored: (score) => `Wert ${score}`,
   samePlace: "gleicher Rang",

@@ -15,7 +15,6 @@ export const ask = {
 
   question: "Your question",
   edit: "Edit the question",
-  earlier: "Conversation",
   answerIs: (answer: string) => `Answer: ${answer}`,
   noAnswerIs: (answer: string) => `No answer: ${answer}`,
   searching: "Searching the documents …",
@@ -89,7 +88,6 @@ export const ask = {
   withheldDeleted: "A document from which this answer was made was deleted.",
   changedSince: (names: readonly string[]) =>
     `${list(names)} ${plural(names.length, { one: "has", other: "have" })} changed since this answer.`,
-  askAgainNow: "Ask again",
   notSaved: (reason: string) => `This answer was not added to your conversations: ${reason}`,
   signInToSee: "Conversations belong to people. Sign in to see those that you may.",
   theConversation: "the conversation",
@@ -99,7 +97,7 @@ export const ask = {
   noConversations: "Your questions will be kept here.",
   noConversationFound: "No conversation has these words.",
   notKept: "Conversations are not kept here.",
-  moreConversations: "Search for older conversations.",
+  moreConversations: "Show older ones",
   ages: { today: "Today", week: "Last seven days", older: "Older" },
   moreOf: (title: string) => `More: ${title}`,
   rename: "Rename",

@@ -49,13 +49,11 @@ export const frame = {
   useKey: "Use this key",
   continueSignedOut: "Continue without signing in",
   loadingAccount: "your account",
-  noAccount: "The service does not know you",
 
   controlK: "Ctrl K",
   palette: "Go to …",
   palettePlaceholder: "Go to a page, a document or a setting",
   paletteResults: "Matches",
-  paletteNothing: "Nothing has these words.",
   paletteFound: (count: number) => counted(count, "match", "matches"),
   groupPages: "Pages",
   groupActions: "Actions",

@@ -68,9 +68,9 @@ export const parts = {
   question: "Question",
 
   testTarget: "Test Target",
-  settingsA: "Settings A",
-  settingsB: "Settings B",
-  compare: "Compare with other settings",
+  settingsOf: (name: string) => `Settings ${name}`,
+  compare: "Compare",
+  stopComparing: "Stop comparing",
   collection: "Collection",
   default: "Default",
   allBalanced: "All (balanced)",

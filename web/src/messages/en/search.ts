@@ -7,8 +7,6 @@ export const search = {
   title: "Search",
   placeholder: "Search your documents",
   submit: "Search",
-  compare: "Compare",
-  stopComparing: "Stop comparing",
   start: "Search, and see why",
   startHint: "Each result says how it came to its place, and you can ask why a document is not among them.",
   example: "For example:",
@@ -89,7 +87,6 @@ export const search = {
   theSearch: "The search",
 
   comparison: "Comparison",
-  settings: (name: string) => `Settings ${name}`,
   foundNothing: "found nothing",
   scored: (score: string) => `score ${score}`,
   samePlace: "same place",

@@ -3,17 +3,16 @@
 import { useEffect, useRef, useState } from "react";
 import type { ConversationTurn } from "../../api/types";
 import { type Loaded, useApp, useKept, useLoaded } from "../../context";
-import { loadConversation, sharedId } from "../../conversations";
-import { ConversationsButton } from "../../frame/Conversations";
+import { loadConversation, sharedId, shownConversation } from "../../conversations";
 import { useMessages } from "../../messages";
+import { Composer } from "../../parts/Composer";
 import { CopyButton } from "../../parts/CopyButton";
 import { plain } from "../../parts/names";
-import { Skeleton } from "../../parts/shapes";
+import { Button, Skeleton } from "../../parts/shapes";
 import { Await, Empty, Notice } from "../../parts/states";
 import { address, go, usePlace } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
 import "../../style/ask.css";
-import { Composer } from "./Composer";
 import { type Asking, CONVERSATIONS, keptTurn, START, shown, type Turn } from "./conversation";
 import { Exchange } from "./Exchange";
 import { isRunning } from "./Progress";
@@ -47,6 +46,7 @@ function Asked({ id }: { id: string | null }) {
     if (matchMedia("(pointer: fine)").matches) box.current?.focus();
   }, []);
 
+  const isWritten = text.trim() !== "";
   const isAsked = settings.question !== "";
   const isChanged = isAsked && toParams({ ...target, question: settings.question }).toString() !== key;
   const current: Asking =
@@ -55,7 +55,7 @@ function Asked({ id }: { id: string | null }) {
   const submit = () => {
     if (isBusy) return;
     box.current?.focus();
-    if (text.trim()) {
+    if (isWritten) {
       setText("");
       go(addressOf({ ...target, question: text }));
     } else if (isChanged) again({ ...target, question: settings.question });
@@ -69,11 +69,15 @@ function Asked({ id }: { id: string | null }) {
     ? []
     : [...earlier.map(shownTurn), ...(isAsked ? [{ entry, asking: current, settings }] : [])];
   const last = turns.at(-1);
+  const showing = id ?? (last ? conversation : null);
+  useEffect(() => {
+    shownConversation.show(showing);
+    return () => shownConversation.show(null);
+  }, [showing]);
 
   return (
     <div className={last || isOpening ? "ask" : "ask start-page"}>
       <h1 className={last || isOpening ? "visually-hidden" : ""}>{messages.title}</h1>
-      <ConversationsButton />
       {isOpening && opened && <Opening of={opened} />}
       {last && (
         <div className="exchanges">
@@ -94,19 +98,32 @@ function Asked({ id }: { id: string | null }) {
         box={box}
         text={text}
         onText={setText}
+        placeholder={last ? messages.followUp : messages.placeholder}
         settings={target}
         onSettings={setTarget}
-        isChanged={isChanged}
-        isRunning={isBusy}
-        isFollowUp={last !== undefined}
+        kind="ask"
         inferred={isAsked ? (current.found?.inferred_filter ?? null) : null}
         onWithoutInference={() => again({ ...settings, infer: false })}
         onSubmit={submit}
-        onStop={() => {
-          stop();
-          box.current?.focus();
-        }}
-      />
+        button={
+          isBusy ? (
+            <Button
+              onClick={() => {
+                stop();
+                box.current?.focus();
+              }}
+            >
+              {messages.stop}
+            </Button>
+          ) : (
+            <Button type="submit" kind="primary" aria-disabled={!isWritten && !isChanged}>
+              {isWritten || !isChanged ? messages.ask : messages.askAgain}
+            </Button>
+          )
+        }
+      >
+        {isChanged && !isWritten && !isBusy && <p className="small">{messages.changed}</p>}
+      </Composer>
       {!last && !isOpening && <Beginning />}
     </div>
   );
@@ -190,7 +207,7 @@ function SharedConversation({ id }: { id: string }) {
   );
 }
 
-/** Before the first question: what can be asked, or what to do without documents. */
+/** Before the first question: what the documents can answer, or what to do without documents. */
 function Beginning() {
   const { session } = useApp();
   const text = useMessages("ask");
@@ -198,8 +215,13 @@ function Beginning() {
     client.get("/api/documents", { limit: 1 }, signal),
   );
   const { example } = session.settings;
+  const isAnswerable = useLoaded("example", async (client, signal) => {
+    if (!example) return false;
+    const { answerable, results } = await client.post("/api/retrieve", { query: example, top_k: 1 }, signal);
+    return answerable !== false && results.length > 0;
+  });
   if (data?.documents.length === 0) return <FirstSteps />;
-  if (!data || !example) return null;
+  if (!data || !example || !isAnswerable.data) return null;
   return (
     <p className="examples">
       <span className="small">{text.example}</span>

@@ -18,11 +18,10 @@ import { Button, IconButton } from "../../parts/shapes";
 import { Notes, Notice } from "../../parts/states";
 import { address } from "../../route";
 import { type Settings, toParams } from "../../settings";
-import { Answer } from "./Answer";
+import { AnswerText } from "./AnswerText";
 import type { Asking, Turn } from "./conversation";
 import { Missing, Nothing } from "./Nothing";
 import { isRunning, Progress } from "./Progress";
-import { QuotedAnswer } from "./Quotations";
 import { quotations } from "./quotations";
 import { Sources } from "./Sources";
 import { Verdict } from "./Verdict";
@@ -64,7 +63,6 @@ export function Exchange({ asking, settings, isLast, kept, onRetry, onEdit }: Pr
       ? null
       : sentences.findIndex((each) => each.citations.includes(lit.source as number)));
   const isAnswered = response?.answered ?? true;
-  const openNumber = (number: number) => setOpen(sources.find((source) => source.number === number) ?? null);
   // A quoted answer shows the passages that it quotes itself.
   const shownAbove = quoted?.groups
     .flatMap((group) => [group, ...group.older])
@@ -85,18 +83,12 @@ export function Exchange({ asking, settings, isLast, kept, onRetry, onEdit }: Pr
         <Notice kind="warning">{response.closest_passages ? text.mayNotAnswer : text.noAnswer}</Notice>
       )}
       {response?.missing && <Missing missing={response.missing} />}
-      {quoted && response ? (
-        <QuotedAnswer response={response} quotations={quoted} onOpen={setOpen} />
-      ) : (
-        asking.text !== "" && (
-          <Answer
-            asking={asking}
-            lit={litSentence}
-            onLight={(sentence) => setLit(sentence === null ? {} : { sentence })}
-            onOpen={openNumber}
-          />
-        )
-      )}
+      <AnswerText
+        asking={asking}
+        lit={litSentence}
+        onLight={(sentence) => setLit(sentence === null ? {} : { sentence })}
+        onOpen={setOpen}
+      />
       {kept?.withheld ? (
         <Notice>{kept.withheld === "deleted" ? text.withheldDeleted : text.withheldRights}</Notice>
       ) : (

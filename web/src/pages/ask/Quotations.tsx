@@ -79,7 +79,7 @@ function Document({ group, response, onOpen }: DocumentProps) {
       )}
       {first && (
         <details className="older">
-          <summary>
+          <summary className="small">
             {differs
               ? text.otherwise(group.older.length, plain(differs.figure), differs.version)
               : text.olderVersions(group.older.length)}

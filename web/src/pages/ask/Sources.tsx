@@ -35,7 +35,7 @@ export function Sources({ sources, isFolded = false, lit, onLight, onOpen }: Pro
       {others.length > 0 &&
         (cited.length > 0 || isFolded ? (
           <details>
-            <summary>{text.notCited(others.length)}</summary>
+            <summary className="small">{text.notCited(others.length)}</summary>
             <div className="sources">{others.map(card)}</div>
           </details>
         ) : (

@@ -11,7 +11,7 @@ import { Button } from "../../parts/shapes";
 import { Empty, Notes, Notice } from "../../parts/states";
 import { address, usePlace } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
-import { Answer } from "../ask/Answer";
+import { AnswerText } from "../ask/AnswerText";
 import { isRunning, Progress } from "../ask/Progress";
 import { Sources } from "../ask/Sources";
 import { useAsking } from "../ask/useAsking";
@@ -71,7 +71,8 @@ function Judging({ settings }: { settings: Settings }) {
     (given: Verdict | null) => {
       if (!isDone) return;
       const change = { query_id: id, query: settings.question, document: null };
-      judge({ ...change, grade: given?.grade ?? null, reference: given?.reference ?? null });
+      const { grade = null, reference = null } = given ?? {};
+      judge({ ...change, grade, reference, isKept: given !== null && grade === null });
       announce(told(given));
     },
     [isDone, id, settings.question, judge, announce],
@@ -88,7 +89,7 @@ function Judging({ settings }: { settings: Settings }) {
   return (
     <>
       <QuestionForm tab="answers" settings={settings} onAgain={() => again(settings)}>
-        <Button onClick={takeBack}>
+        <Button kind="quiet" onClick={takeBack}>
           {text.undo} <kbd>u</kbd>
         </Button>
         <KeysHelp keys={keysOf(text)} {...keys} isOpen={isHelpOpen} setOpen={setHelpOpen} />
@@ -109,14 +110,7 @@ function Judging({ settings }: { settings: Settings }) {
             <Notice kind="warning">{text.notAnswerable}</Notice>
           )}
           <Notes notes={asking.response?.notes} />
-          {asking.text !== "" && (
-            <Answer
-              asking={asking}
-              lit={null}
-              onLight={() => undefined}
-              onOpen={(number) => setOpen(sources.find((source) => source.number === number) ?? null)}
-            />
-          )}
+          <AnswerText asking={asking} onOpen={setOpen} />
           {isDone && (
             <>
               <JudgeAnswer verdict={verdict} onJudge={decide} keys={["g", "b"]} />

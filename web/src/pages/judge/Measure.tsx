@@ -5,9 +5,9 @@ import { useAction, useApp } from "../../context";
 import type { Question } from "../../judgments";
 import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
+import { SettingsRows } from "../../parts/SettingsRows";
 import { Button } from "../../parts/shapes";
 import { Empty, Notice } from "../../parts/states";
-import { Targets } from "../../parts/Targets";
 import { address, go, usePlace } from "../../route";
 import { type Settings, toParams } from "../../settings";
 import { fromAddress, toAddress } from "../search/place";
@@ -31,7 +31,7 @@ export function MeasureTab() {
   return (
     <>
       <Everybody all={all} onChange={setAll} />
-      <Targets
+      <SettingsRows
         a={a}
         b={b}
         onChange={(settings, other) =>

@@ -4,9 +4,8 @@ import { type ReactNode, useEffect, useState } from "react";
 import { useApp } from "../../context";
 import { nextQuestion } from "../../judgments";
 import { useMessages } from "../../messages";
-import { QuestionBox } from "../../parts/QuestionBox";
-import { SettingsRow } from "../../parts/SettingsRow";
-import { Button, Form } from "../../parts/shapes";
+import { Composer } from "../../parts/Composer";
+import { Button } from "../../parts/shapes";
 import { address, go } from "../../route";
 import { fromParams, type Settings, toParams } from "../../settings";
 import { useJudgments } from "./useJudgments";
@@ -40,27 +39,30 @@ export function QuestionForm({ tab, settings, onAgain = () => {}, children }: Pr
     else go(address("quality", asked, tab));
   };
   return (
-    <Form className="ask-form" onSubmit={submit}>
-      <div className="question">
-        <QuestionBox
-          rows={1}
-          placeholder={text.placeholder}
-          value={draft.question}
-          onChange={(question) => setDraft({ ...draft, question })}
-        />
-        <Button type="submit" kind="primary" disabled={!draft.question.trim()}>
+    <Composer
+      text={draft.question}
+      onText={(question) => setDraft({ ...draft, question })}
+      placeholder={text.placeholder}
+      settings={draft}
+      onSettings={setDraft}
+      kind={tab === "answers" ? "ask" : "search"}
+      onSubmit={submit}
+      button={
+        <Button type="submit" kind="primary" aria-disabled={!draft.question.trim()}>
           {tab === "answers" ? text.ask : text.search}
         </Button>
-      </div>
-      <div className="row">
-        <Button disabled={next === null} onClick={() => next?.()}>
-          {text.next} <kbd>n</kbd>
-        </Button>
+      }
+    >
+      <div className="row judging-tools">
+        {next && (
+          <Button kind="quiet" onClick={next}>
+            {text.next} <kbd>n</kbd>
+          </Button>
+        )}
         {children}
         <span className="small">{isSaving && text.saving}</span>
       </div>
-      <SettingsRow settings={draft} onChange={setDraft} kind={tab === "answers" ? "ask" : "search"} />
-    </Form>
+    </Composer>
   );
 }
 

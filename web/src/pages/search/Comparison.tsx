@@ -18,6 +18,7 @@ interface Props {
 
 export function Comparison({ before, after, onOpen }: Props) {
   const text = useMessages("search");
+  const parts = useMessages("parts");
   const [lit, setLit] = useState<string | null>(null);
   const all = changes(before.results, after.results);
   const rows = Math.max(before.results.length, after.results.length);
@@ -37,9 +38,9 @@ export function Comparison({ before, after, onOpen }: Props) {
       <h2 className="summary">{summary(all)}</h2>
       {rows > 0 && (
         <div className="sides">
-          {list(text.settings("A"), before.results, ["left"])}
+          {list(parts.settingsOf("A"), before.results, ["left"])}
           <Lines all={all} rows={rows} lit={lit} />
-          {list(text.settings("B"), after.results, ["up", "down", "entered", "same"])}
+          {list(parts.settingsOf("B"), after.results, ["up", "down", "entered", "same"])}
         </div>
       )}
       {rows > 0 && <ChangesTable all={all} onOpen={onOpen} />}
@@ -62,7 +63,7 @@ function Ranked({ title, results, all, kinds, lit, onLight, onOpen }: RankedProp
   const text = useMessages("search");
   return (
     <section aria-label={title}>
-      <h3>
+      <h3 className="side-name">
         {title}
         {results.length === 0 && <span className="small"> {text.foundNothing}</span>}
       </h3>

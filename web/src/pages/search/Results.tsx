@@ -4,6 +4,7 @@ import type { RetrieveResponse } from "../../api/types";
 import { isKnown, milliseconds } from "../../format";
 import { useMessages } from "../../messages";
 import { CopyAs } from "../../parts/CopyAs";
+import { Icon } from "../../parts/Icon";
 import { documentName, plain } from "../../parts/names";
 import { Button } from "../../parts/shapes";
 import { Empty, Notes, Notice } from "../../parts/states";
@@ -34,7 +35,9 @@ export function Results({ name = "result", response, settings, linkTo, onSearch 
       <header className="row spread">
         <h2>{text.documents(results.length)}</h2>
         <div className="row">
-          <a href={address("ask", toParams(settings))}>{text.askThis}</a>
+          <a className="button quiet" href={address("ask", toParams(settings))}>
+            <Icon name="ask" size={16} /> {text.askThis}
+          </a>
           <CopyAs kind="search" settings={settings} />
         </div>
       </header>

@@ -7,15 +7,15 @@ import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { Icon } from "../../parts/Icon";
 import { OriginalDialog, type Shown } from "../../parts/Original";
-import { SettingsRow } from "../../parts/SettingsRow";
+import { SettingsRows } from "../../parts/SettingsRows";
 import { Button, Form, Skeleton } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { address, go, goOr, usePlace } from "../../route";
 import { type Settings, toRetrieve } from "../../settings";
 import "../../style/search.css";
+import { matches } from "../../parts/matches";
 import { Comparison } from "./Comparison";
 import { changes, summary } from "./changes";
-import { matches } from "./matches";
 import { fromAddress, type SearchPlace, toAddress } from "./place";
 import { Results } from "./Results";
 import { Whereabouts } from "./Whereabouts";
@@ -78,7 +78,7 @@ export default function SearchPage() {
           if (written.trim()) submit(withQuestion(place, written.trim()));
         }}
       >
-        <div className="search-box">
+        <div className="icon-field search-box">
           <Icon name="search" />
           <input
             ref={field}
@@ -93,20 +93,12 @@ export default function SearchPage() {
             {text.submit}
           </Button>
         </div>
-        <SettingsRow
-          settings={place.settings}
-          onChange={(next) => change(next, place.other)}
-          legend={place.other ? text.settings("A") : undefined}
-          inferred={first.data?.inferred_filter}
+        <SettingsRows
+          a={place.settings}
+          b={place.other}
+          onChange={change}
+          inferred={[first.data?.inferred_filter, second.data?.inferred_filter]}
         >
-          <Button
-            kind="quiet"
-            className="quiet compare"
-            aria-pressed={place.other !== null}
-            onClick={() => change(place.settings, place.other ? null : { ...place.settings })}
-          >
-            {place.other ? text.stopComparing : text.compare}
-          </Button>
           {question !== "" && (
             <Button
               kind="quiet"
@@ -120,15 +112,7 @@ export default function SearchPage() {
               <Icon name="missing" size={15} /> {text.missing}
             </Button>
           )}
-        </SettingsRow>
-        {place.other && (
-          <SettingsRow
-            settings={place.other}
-            onChange={(next) => change(place.settings, next)}
-            legend={text.settings("B")}
-            inferred={second.data?.inferred_filter}
-          />
-        )}
+        </SettingsRows>
       </Form>
       {isMissingOpen && (
         <Whereabouts
