@@ -1,9 +1,12 @@
 """Asking in the console: the answer, its evidence, and the address that asks it again."""
 
+import json
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
+from urllib.request import Request as HttpRequest
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Locator, Page, Request, Route, expect
@@ -20,6 +23,7 @@ from tests.browser.support import (
 from tests.e2e.support import LocalStack
 from tests.support.pdf_files import protected
 from tests.support.sidecars import sidecar
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
@@ -449,10 +453,11 @@ def test_without_an_answer_there_is_something_to_do(visit: Open) -> None:
 
 
 LIBRARY = "samples/documents/people"
+NOTICE = "What is the notice period of the Northwind contract of 2024?"
 
 
 @pytest.fixture
-def contracts(stack: LocalStack) -> Iterator[None]:
+def contracts(stack: LocalStack, console_url: str) -> Iterator[None]:
     """Contracts of two customers in two years, of which one has a password."""
     bodies = {
         ("northwind", 2025): b"Either party may end this contract with 45 days' notice.",
@@ -467,6 +472,10 @@ def contracts(stack: LocalStack) -> Iterator[None]:
         stack.put(f"{key}.metadata.json", sidecar({"customer": name.title(), "year": year}))
         uris.append(stack.put(key, body))
     stack.settled(*uris)
+    body = json.dumps({"query": NOTICE}).encode()
+    request = HttpRequest(f"{console_url}api/retrieve", body, {"content-type": "application/json"})
+    # The values of the documents are read again after some seconds.
+    eventually(lambda: json.load(urlopen(request))["missing"], 30)
     yield
     for key in objects:
         stack.delete(f"{key}.metadata.json")
@@ -474,10 +483,10 @@ def contracts(stack: LocalStack) -> Iterator[None]:
 
 
 def test_what_no_searchable_document_has_is_said_with_the_reason(visit: Open, contracts: None) -> None:
-    question = "What is the notice period of the Northwind contract of 2024?"
-    page = visit(f"#/ask?q={quote(question)}", user="olga")
+    page = visit(f"#/ask?q={quote(NOTICE)}", user="olga", expects_failures=True)
     answer(page)
 
+    expect(page.get_by_role("heading", name="Closest passages")).to_be_visible()
     box = page.locator(".missing")
     expect(box).to_contain_text("No searchable document has customer Northwind and year 2024.")
     expect(box).to_contain_text("contract-northwind-2024.pdf: Failed")

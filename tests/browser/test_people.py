@@ -132,7 +132,8 @@ def test_a_session_that_expires_is_a_way_to_sign_in_and_the_draft_stays(visit: O
     expect(page.get_by_text("The session of alice has expired.")).to_be_visible()
     expect(account(page)).to_have_count(0)
     check_accessibility(page)
-    page.get_by_role("link", name="Ask").click()
+    page.get_by_role("link", name="Ask", exact=True).click()
+    expect(page.get_by_role("region", name="Sign in again")).to_be_in_viewport(ratio=1)
     page.get_by_role("region", name="Sign in again").get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name="alice", exact=True).click()
 
@@ -458,6 +459,7 @@ def test_older_conversations_are_listed_on_demand(visit: Open) -> None:
     rows = conversations(page).get_by_role("listitem")
     more = conversations(page).get_by_role("button", name="Show older ones")
     expect(rows).to_have_count(50)
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
 
     more.press("Enter")
     expect(rows).to_have_count(100)

@@ -110,6 +110,7 @@ export const ask: typeof english = {
   mayNotAnswer: "Die Dokumente beantworten diese Frage vielleicht nicht. Das sind die ähnlichsten Stellen.",
   missing: (values) => `Kein durchsuchbares Dokument hat ${list(values)}.`,
   closest: "Ähnlichste Dokumente",
+  closestPassages: "Ähnlichste Stellen",
   searchInstead: "Stattdessen suchen",
   findMissing: "Fehlendes Dokument suchen",
   findMissingHint:

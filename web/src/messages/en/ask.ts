@@ -111,6 +111,7 @@ export const ask = {
   mayNotAnswer: "The documents may not answer this. These are the closest passages.",
   missing: (values: readonly string[]) => `No searchable document has ${list(values)}.`,
   closest: "Closest documents",
+  closestPassages: "Closest passages",
   searchInstead: "Search instead",
   findMissing: "Find a missing document",
   findMissingHint:

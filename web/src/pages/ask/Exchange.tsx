@@ -79,10 +79,16 @@ export function Exchange({ asking, settings, isLast, kept, onRetry, onEdit }: Pr
         <h2 dir="auto">{plain(asking.question)}</h2>
         <IconButton icon="edit" label={text.edit} onClick={onEdit} />
       </header>
-      {response && !isAnswered && response.answerer.provider !== "none" && (
-        <Notice kind="warning">{response.closest_passages ? text.mayNotAnswer : text.noAnswer}</Notice>
+      {response?.missing ? (
+        <Missing missing={response.missing} />
+      ) : (
+        response &&
+        !isAnswered &&
+        response.answerer.provider !== "none" && (
+          <Notice kind="warning">{response.closest_passages ? text.mayNotAnswer : text.noAnswer}</Notice>
+        )
       )}
-      {response?.missing && <Missing missing={response.missing} />}
+      {response?.missing && response.closest_passages && <h3 className="small">{text.closestPassages}</h3>}
       <AnswerText
         asking={asking}
         lit={litSentence}

@@ -153,18 +153,22 @@ function GapRow({ gap: loaded }: { gap: Gap }) {
           </Button>
         )}
         {known && isRegression(known) ? (
-          <a href={address("quality", { q: question }, "answers")} aria-label={named(text.isRegression)}>
+          <a
+            className="button quiet"
+            href={address("quality", { q: question }, "answers")}
+            aria-label={named(text.isRegression)}
+          >
             {text.isRegression}
           </a>
         ) : (
-          <Button aria-label={named(text.makeRegression)} onClick={keep}>
+          <Button kind="quiet" aria-label={named(text.makeRegression)} onClick={keep}>
             {text.makeRegression}
           </Button>
         )}
-        <a href={address("ask", params)} aria-label={named(text.ask)}>
+        <a className="button quiet" href={address("ask", params)} aria-label={named(text.ask)}>
           {text.ask}
         </a>
-        <a href={address("search", params)} aria-label={named(text.search)}>
+        <a className="button quiet" href={address("search", params)} aria-label={named(text.search)}>
           {text.search}
         </a>
       </div>
