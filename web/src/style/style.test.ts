@@ -8,7 +8,7 @@ const read = (file: string) => readFileSync(new URL(file, folder), "utf8");
 test("no two style sheets style the same class: those of pages stay after the page is left", () => {
   const places = new Map<string, Set<string>>();
   for (const file of sheets) {
-    for (const [, name = ""] of read(file).matchAll(/^\s*\.([\w-]+)(?: \{|,)$/gm))
+    for (const [, name = ""] of read(file).matchAll(/^\s*[a-z]*\.([\w-]+)(?::[\w-]+)?(?: \{|,)$/gm))
       places.set(name, (places.get(name) ?? new Set()).add(file));
   }
 

@@ -67,7 +67,7 @@ export function KeysHelp({ keys, areOn, setOn, isOpen, setOpen }: HelpProps) {
         {areOn ? text.keys : text.keysOff} <kbd>?</kbd>
       </Button>
       {isOpen && (
-        <Dialog title={text.keys} className="keys" onClose={() => setOpen(false)}>
+        <Dialog title={text.keys} className="keys-help" onClose={() => setOpen(false)}>
           {(close) => (
             <>
               <dl>
