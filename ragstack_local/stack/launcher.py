@@ -17,6 +17,7 @@ import tempfile
 import time
 import zipfile
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from threading import Lock
 from types import ModuleType, SimpleNamespace
@@ -144,6 +145,22 @@ def is_closed(method: str, path: str) -> bool:
     return path.startswith("/_ministack/") and method not in ("GET", "HEAD") and not is_signal
 
 
+def read_versions_with_their_headers(s3: Any) -> None:
+    """Have MiniStack's S3 answer a request for a version with the headers in its signed address.
+
+    It does that for the current object only, so that a browser would show a download instead of saving it.
+    """
+    read = s3._get_object  # noqa: SLF001 - MiniStack has no other way
+
+    def get_object(bucket: str, key: str, headers: Any, query: Any = None) -> Any:
+        status, given, body = read(bucket, key, headers, query)
+        if status == HTTPStatus.OK:
+            s3._apply_response_overrides(given, query or {})  # noqa: SLF001 - the same
+        return status, given, body
+
+    s3._get_object = get_object  # noqa: SLF001 - the same
+
+
 def main() -> None:
     """Serve until asked to end."""
     here = Path(__file__)
@@ -156,7 +173,7 @@ def main() -> None:
     guard.end_with_parent()
     from ministack import app as ministack  # type: ignore[import-not-found] # noqa: PLC0415 - not in this environment
     from ministack.core import lambda_runtime, persistence  # type: ignore[import-not-found] # noqa: PLC0415
-    from ministack.services import lambda_svc  # type: ignore[import-not-found] # noqa: PLC0415
+    from ministack.services import lambda_svc, s3  # type: ignore[import-not-found] # noqa: PLC0415
 
     settings, *origins = sys.argv[1:]
     given = json.loads(settings)
@@ -173,6 +190,7 @@ def main() -> None:
         lambda: changes.clear() if records.is_restored else None,
     )
     checkpoints.install(ministack, persistence, lambda_svc)
+    read_versions_with_their_headers(s3)
     limited = limit.BodyLimit(
         refused.RefusedTokens(queue.ApiQueue(checkpoints)),
         lambda path: limit.API_BYTES if path.startswith(API) else MAX_BODY_BYTES,

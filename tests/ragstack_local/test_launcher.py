@@ -4,6 +4,8 @@ import errno
 import os
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -142,3 +144,16 @@ def test_a_full_disk_leaves_no_part_of_an_archive(tmp_path: Path, monkeypatch: p
         launcher.UnpackedArchives(tmp_path / "shared").unpack(opened, tmp_path / "first")
 
     assert [*(tmp_path / "shared").iterdir()] == []
+
+
+def test_a_version_is_read_with_the_headers_of_its_signed_address() -> None:
+    def read(bucket: str, key: str, headers: object, query: dict[str, str] | None = None) -> tuple[int, Any, bytes]:
+        return (200, {"ETag": bucket}, b"text") if key == "a.md" else (404, {"ETag": bucket}, b"")
+
+    s3 = SimpleNamespace(_get_object=read, _apply_response_overrides=lambda given, query: given.update(query))
+
+    launcher.read_versions_with_their_headers(s3)
+
+    assert s3._get_object("b", "a.md", {}, {"versionId": "1"}) == (200, {"ETag": "b", "versionId": "1"}, b"text")
+    assert s3._get_object("b", "a.md", {}) == (200, {"ETag": "b"}, b"text")
+    assert s3._get_object("b", "c.md", {}, {"versionId": "1"}) == (404, {"ETag": "b"}, b"")
