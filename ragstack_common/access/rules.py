@@ -194,6 +194,22 @@ class AccessRules:
             found[label][effect].append(principal)
         return found
 
+    def viewers(self, caller: Caller) -> dict[str, list[str]]:
+        """Return the principals that see each label that a caller may give, as far as the caller may know them.
+
+        Operators may know all of them, and others those that they are themselves.
+        """
+        known = None if Right.OPERATE in self.rights(caller) else caller.principals
+        holders = self.holders()
+        return {
+            label: [
+                name
+                for name in holders[label][Effect.ALLOW]
+                if name not in holders[label][Effect.DENY] and (known is None or name in known)
+            ]
+            for label in sorted({label for each in self.writable(caller) for label in each.labels})
+        }
+
     def _computed_labels(self, principals: frozenset[str]) -> frozenset[str]:
         allowed, denied = (
             frozenset[str]().union(*(labels[name] for name in principals & labels.keys()))

@@ -54,6 +54,11 @@ class Me(BaseModel, defer_build=True):
         default=None, description="The attribute that has the label of a document; null without an access file"
     )
     writable: list[WritablePrefix] = Field(default=[], description="Where the caller may write, by prefix")
+    viewers: dict[str, list[str]] = Field(
+        default={},
+        description="For each label that the caller may give: the principals that see its documents. Those of others"
+        " are left out, unless the caller is an operator",
+    )
 
 
 class RuleChange(BaseModel, extra="forbid", frozen=True, defer_build=True):
@@ -164,6 +169,7 @@ class Access:
             expires_at=None if caller.expires_at is None else iso(caller.expires_at),
             label_attribute=None if self._guard.policy is None else self._guard.policy.attribute,
             writable=[WritablePrefix(**vars(each)) for each in rules.writable(caller)],
+            viewers=rules.viewers(caller),
         )
 
     def view(self, label: str | None) -> RulesView:

@@ -1,6 +1,7 @@
 """A writer learns where they may write, and an operator what a view as somebody depends on."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,32 @@ def test_a_view_as_principals_that_are_complete_has_no_note(world: World, princi
 
     for each in world.call(OLGA, "POST", "/api/access/explain", body)[1]:
         assert (each["depends_on"], each["note"]) == ([], None)
+
+
+def test_writers_learn_who_sees_a_label_only_of_themselves(tmp_path: Path) -> None:
+    """Operators read all rules, so they get all holders."""
+    policy = AccessPolicy(
+        rights={"read": ["everyone"], "write": ["everyone"], "operate": ["group:operators"]},
+        labels={
+            "public": {"allow": ["everyone"]},
+            "hr": {"allow": ["group:hr", "group:auditors", "user:carol"], "deny": ["user:carol"]},
+            "board": {"allow": ["group:board"]},
+        },
+        prefixes={"": {"default": "public", "labels": ["hr", "board"], "writers": ["everyone"]}},
+        sees_everything=["group:operators"],
+    )
+    with deployed(tmp_path, policy, []) as world:
+        told = {
+            caller.name: world.call(caller, "GET", "/api/me")[1]["viewers"]
+            for caller in (user("bob"), user("alice", "hr"), user("olga", "operators"))
+        }
+
+    assert told == {
+        "user:bob": {"public": ["everyone"]},
+        "user:alice": {"public": ["everyone"], "hr": ["group:hr"]},
+        "user:olga": {
+            "board": ["group:board"],
+            "hr": ["group:auditors", "group:hr"],
+            "public": ["everyone"],
+        },
+    }
