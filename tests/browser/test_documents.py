@@ -272,7 +272,8 @@ def test_dropped_files_wait_until_people_have_seen_where_they_go(visit: Open) ->
 
     page.evaluate(DROP, ["dropped.md", "What was dropped is found again."])
     sheet(page).get_by_role("combobox", name="Folder").select_option(f"{FOLDER}/")
-    expect(sheet(page)).to_contain_text("Seen by people who may see the label “people”.")
+    seen = "Seen by the group “people”, and by others who may see the label “people”."
+    expect(sheet(page)).to_contain_text(seen)
     check_accessibility(page)
     sheet(page).get_by_role("button", name=f"Upload 1 file to {FOLDER}/").click()
 
@@ -288,7 +289,7 @@ def test_the_list_of_uploads_outlives_a_reload_with_failures_first(visit: Open) 
 
     lines = [re.compile(text) for text in ("^Cannot succeed as they are$", "empty.md", "^Done$", "kept.md")]
     expect(sheet(page).get_by_role("listitem")).to_have_text(lines)
-    expect(sheet(page).get_by_role("button", name="Try empty.md again")).to_have_count(0)
+    expect(sheet(page).get_by_role("button", name="Try again: empty.md")).to_have_count(0)
     for width in (1440, 768, 320):
         page.set_viewport_size({"width": width, "height": 700})
         check_readable(page)
@@ -324,7 +325,10 @@ def test_a_deletion_can_be_undone_until_it_is_carried_out(visit: Open) -> None:
     name = page.get_by_role("link", name="fleeting.md")
 
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    page.keyboard.press("Control+z")
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+    assert page.evaluate("document.activeElement !== document.body")
     page.goto(f"{page.url.split('#')[0]}#/documents?q=fleeting")
     expect(page.get_by_role("row").filter(has=name)).to_be_visible()
     expect(page.get_by_text("Will be deleted")).to_have_count(0)
@@ -379,10 +383,14 @@ def test_several_documents_are_deleted_and_undone_at_once(visit: Open) -> None:
         check_accessibility(page)
 
     bar.get_by_role("button", name="Delete").click()
+    page.clock.install()
+    page.get_by_role("dialog", name="Delete 2 documents?").get_by_role("button", name="Delete").click()
 
     expect(page.get_by_text("2 documents will be deleted.")).to_be_visible()
     expect(page.get_by_text("Will be deleted", exact=True)).to_have_count(2)
     assert page.evaluate("document.activeElement.closest('.documents') !== null")
+    page.get_by_role("button", name="Undo").focus()
+    page.clock.fast_forward(60_000)
     page.get_by_role("button", name="Undo").press("Enter")
     expect(page.get_by_text("Will be deleted", exact=True)).to_have_count(0)
     assert page.evaluate("document.activeElement.closest('.documents') !== null")
@@ -410,9 +418,20 @@ def test_an_attribute_of_several_documents_is_set(visit: Open) -> None:
 def test_the_list_is_sorted_and_opened_folder_by_folder(visit: Open) -> None:
     page = visit("#/documents", user="olga")
     names = page.locator(".documents tbody a")
-    page.get_by_role("combobox", name="Sort").select_option("Largest first")
+    expect(page.get_by_role("columnheader", name="Folder")).to_have_attribute("aria-sort", "ascending")
+    size = page.get_by_role("columnheader", name="Size")
+    size.get_by_role("button").press("Enter")
     expect(names.first).to_have_text(re.compile(r"\.(docx|pdf)$"))
     expect(page).to_have_url(re.compile("sort=-size"))
+    expect(size).to_have_attribute("aria-sort", "descending")
+    expect(size.get_by_role("button")).to_be_focused()
+    size.get_by_role("button").press("Enter")
+    expect(size).to_have_attribute("aria-sort", "ascending")
+    check_accessibility(page)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.get_by_role("combobox", name="Sort").select_option("Largest first")
+    expect(page).to_have_url(re.compile("sort=-size"))
+    check_readable(page)
 
     page.get_by_role("link", name=re.compile("^samples")).click()
     page.get_by_role("link", name=re.compile("^documents")).click()
@@ -446,17 +465,122 @@ def test_readers_get_no_controls_that_write(visit: Open) -> None:
     expect(page.get_by_role("link", name="Jobs")).to_have_count(0)
 
 
-def test_operators_replay_failures_and_start_jobs(visit: Open) -> None:
+def failed(number: int, reason: str, *, can_replay: bool, messages: Sequence[str] = ()) -> dict[str, Any]:
+    """A document that failed, as the service lists it."""
+    return {
+        "id": f"{number:032x}",
+        "uri": f"s3://documents/lamps/lamp-{number}.pdf",
+        "status": "FAILED",
+        "reasons": [reason],
+        "attempts": 1,
+        "since": "2026-03-01T08:00:00Z",
+        "message_ids": [*messages],
+        "advice": "The cause may be temporary: replay" if can_replay else "Fix the file and upload it again",
+        "can_replay": can_replay,
+    }
+
+
+def test_what_can_succeed_is_tried_again_after_a_confirmation_with_the_count(visit: Open) -> None:
+    busy = [failed(number, "The service was unavailable", can_replay=True) for number in range(12)]
+    locked = [failed(number, "It has a password", can_replay=False, messages=["m"]) for number in (20, 21)]
+    answers = [[*busy, *locked], locked]
+
+    def listed(route: Route) -> None:
+        documents = answers[0] if len(answers) == 1 else answers.pop(0)
+        route.fulfill(json={"documents": documents, "unreadable": [], "complete": True, "next_token": None})
+
+    def replayed(route: Route) -> None:
+        named = route.request.post_data_json["documents"]
+        sent = [{"id": uri, "uri": uri, "updated_at": None} for uri in named]
+        route.fulfill(json={"documents": sent, "deleted": 0, "unreadable": 0, "shared": 0, "next_token": None})
+
+    page = visit("#/documents", user="olga")
+    page.route("**/api/failures", listed)
+    page.route("**/api/failures/replay", replayed)
+    page.get_by_role("link", name="Needs your decision").click()
+    possible = page.get_by_role("region", name="Can succeed as they are (12)")
+    hopeless = page.get_by_role("region", name="Need something else first (2)")
+    expect(page.get_by_text("It has a password.")).to_have_count(1)
+    expect(hopeless.get_by_role("button", name="Try again")).to_have_count(0)
+    expect(hopeless.get_by_role("button", name="Discard the requests about lamp-20.pdf")).to_be_visible()
+    for width in (1440, 768, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        check_readable(page)
+        check_accessibility(page)
+    possible.get_by_role("button", name="Show 4 more").press("Enter")
+    expect(possible.get_by_role("link", name="lamp-8.pdf")).to_be_focused()
+
+    possible.get_by_role("button", name="Try all 12 again").press("Enter")
+    check_accessibility(page)
+    with page.expect_request("**/api/failures/replay") as sent:
+        page.get_by_role("dialog", name="Try 12 documents again?").get_by_role("button", name="Try again").click()
+
+    assert len(body_of(sent.value)["documents"]) == 12
+    expect(page.locator("p.box", has_text="12 documents are processed again.")).to_be_visible()
+    expect(possible).to_have_count(0)
+    expect(page.get_by_role("heading", name="Needs your decision")).to_be_focused()
+
+
+def test_a_failed_document_says_why_once_and_gives_its_file(visit: Open) -> None:
     alice = uploads(visit, user="alice")
     upload(alice, [text_file("broken.pdf", "%PDF-1.4 is all there is")])
     expect(row(alice, "broken.pdf")).to_contain_text("Failed")
     expect(row(alice, "broken.pdf")).to_contain_text("damaged")
 
     page = visit("#/documents?tab=failures", user="olga")
-    page.get_by_role("button", name="Replay broken.pdf").click()
-    expect(page.get_by_text("1 document is processed again.").first).to_be_visible()
-    page.get_by_role("link", name="Jobs").click()
+    hopeless = page.get_by_role("region", name=re.compile("Need something else first"))
+    card = hopeless.get_by_role("listitem").filter(has_text="broken.pdf").first
+    expect(card).to_contain_text("damaged")
+    expect(card.get_by_role("button", name="Try again")).to_have_count(0)
+    card.get_by_role("link", name="broken.pdf").click()
+    expect(page.get_by_text("Searches do not find this document.")).to_be_visible()
+    expect(page.get_by_text("damaged")).to_have_count(1)
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download broken.pdf").click()
+    assert saved.value.suggested_filename == "broken.pdf"
+    assert saved.value.path().read_text() == "%PDF-1.4 is all there is"
+
+    page.evaluate("location.hash = '#/documents?q=broken.pdf'")
+    page.get_by_role("link", name="broken.pdf").focus()
+    page.keyboard.press("Space")
+    preview = page.get_by_role("dialog", name="broken.pdf")
+    expect(preview.get_by_text("damaged")).to_have_count(1)
+    expect(preview.get_by_role("button", name="Try again")).to_have_count(0)
+    check_accessibility(page)
+
+
+def test_a_file_is_downloaded_under_its_own_name_in_every_script(visit: Open) -> None:
+    page = uploaded(visit, "契約 «Übersicht».md", "The contract of the lamp.")
+
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download").click()
+
+    assert saved.value.suggested_filename == "契約 «Übersicht».md"
+    assert saved.value.path().read_text() == "The contract of the lamp."
+    expect(page.get_by_role("button", name="Download")).to_be_focused()
+
+
+def test_operators_start_jobs(visit: Open) -> None:
+    page = visit("#/documents?tab=jobs", user="olga")
     page.get_by_role("button", name="Start a reconciliation").click()
 
     expect(page.get_by_role("heading", name="The last reconciliation")).to_be_visible()
     check_accessibility(page)
+
+
+def test_documents_speak_german(visit: Open) -> None:
+    page = visit("#/documents", user="olga")
+    page.evaluate("localStorage.setItem('ragstack.language', 'de')")
+    page.reload()
+    page.get_by_role("link", name="Zu entscheiden").click()
+    expect(page.get_by_role("heading", name="Zu entscheiden")).to_be_visible()
+    page.get_by_role("link", name="Läufe").click()
+    expect(page.get_by_role("button", name="Abgleich starten")).to_be_visible()
+    page.get_by_role("link", name="Dokumente", exact=True).first.click()
+    page.get_by_role("link", name="leave-and-holidays-2026.md").click()
+    expect(page.get_by_role("heading", name="Attribute")).to_be_visible()
+    expect(page.get_by_role("heading", name="Was gelesen wurde")).to_be_visible()
+    for width in (1440, 768, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        check_readable(page)

@@ -35,6 +35,9 @@ const PAGES: readonly PageEntry[] = [
   { name: "admin", icon: "admin", right: "operate", load: OperatePage.load, body: () => <OperatePage /> },
 ];
 
+// While the service says who is here, the page of the address loads.
+PAGES.find(({ name }) => name === parsePlace(location.hash).page)?.load?.();
+
 export function App({ session }: { session: Session }) {
   const text = useMessages("frame");
   const client = useMemo(() => new Client(session), [session]);
@@ -45,8 +48,6 @@ export function App({ session }: { session: Session }) {
     whoIs(client, session).then(setKnown, (reason: unknown) => setError(ApiError.of(reason)));
   }, [client, session]);
   useEffect(identify, [identify]);
-  // While the service says who is here, the page of the address loads.
-  useEffect(() => PAGES.find(({ name }) => name === parsePlace(location.hash).page)?.load?.(), []);
   const context = useMemo(() => (known ? { client, session, ...known } : null), [client, session, known]);
 
   if (error?.status === 401)

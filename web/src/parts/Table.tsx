@@ -46,8 +46,11 @@ export function Table<Row>({ columns, rows, keyOf, caption, className = "", isCa
   );
 }
 
+/** How the rows are sorted by a column; undefined if they are not. */
+export type Sorted = "ascending" | "descending" | undefined;
+
 interface HeadProps {
-  columns: readonly (readonly [title: ReactNode, className?: string | undefined])[];
+  columns: readonly (readonly [title: ReactNode, className?: string | undefined, sorted?: Sorted])[];
   /** Among all rows, if the table has only some. */
   index?: number;
 }
@@ -55,8 +58,8 @@ interface HeadProps {
 export function HeadRow({ columns, index }: HeadProps) {
   return (
     <tr aria-rowindex={index}>
-      {columns.map(([title, className], place) => (
-        <th key={place} scope="col" className={className}>
+      {columns.map(([title, className, sorted], place) => (
+        <th key={place} scope="col" className={className} aria-sort={sorted}>
           {title}
         </th>
       ))}

@@ -30,3 +30,32 @@ it("does not carry out what was undone", () => {
   expect(run).not.toHaveBeenCalled();
   expect(waiting.snapshot()).toEqual([]);
 });
+
+it("waits as long as the pointer or the focus is on it, and then for the whole time again", () => {
+  const run = vi.fn(async () => {});
+  waiting.add({ id: "held", text: "held will be deleted", run });
+
+  vi.advanceTimersByTime(7000);
+  waiting.hold("held", "pointer");
+  waiting.hold("held", "focus");
+  vi.advanceTimersByTime(60_000);
+  waiting.release("held", "pointer");
+  vi.advanceTimersByTime(60_000);
+  expect(run).not.toHaveBeenCalled();
+  waiting.release("held", "focus");
+  vi.advanceTimersByTime(7900);
+  expect(run).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(200);
+
+  expect(run).toHaveBeenCalledOnce();
+});
+
+it("says where the focus goes when it is undone, and only once", () => {
+  const onUndone = vi.fn();
+  waiting.add({ id: "b", text: "b will be deleted", onUndone, run: async () => {} });
+
+  waiting.undo("b");
+  waiting.undo("b");
+
+  expect(onUndone).toHaveBeenCalledOnce();
+});

@@ -1,5 +1,6 @@
 /** Actions that wait a few seconds for "Undo" before they are carried out, also if people leave the page. */
 
+import { useEffect } from "react";
 import { useMessages } from "../messages";
 import { Store, useStore } from "../store";
 import { Button } from "./shapes";
@@ -18,6 +19,8 @@ export interface Undoable {
   run: (isLeaving: boolean) => Promise<void>;
 }
 
+type Hold = "pointer" | "focus";
+
 interface Action extends Undoable {
   /** It is being carried out, and can no longer be undone. */
   isRunning: boolean;
@@ -25,6 +28,8 @@ interface Action extends Undoable {
 
 class Waiting extends Store<readonly Action[]> {
   private readonly timers = new Map<string, ReturnType<typeof setTimeout>>();
+  /** Why an action waits on: the pointer is on it, or the focus. */
+  private readonly holds = new Map<string, Set<Hold>>();
 
   constructor() {
     super([]);
@@ -35,17 +40,29 @@ class Waiting extends Store<readonly Action[]> {
 
   add(action: Undoable): void {
     if (this.snapshot().some((each) => each.id === action.id)) return;
-    this.timers.set(
-      action.id,
-      setTimeout(() => void this.carryOut(action.id), UNDO_SECONDS * 1000),
-    );
+    this.start(action.id);
     this.set([...this.snapshot(), { ...action, isRunning: false }]);
   }
 
-  undo(id: string): void {
+  /** Wait for as long as somebody may be about to undo it. */
+  hold(id: string, why: Hold): void {
     clearTimeout(this.timers.get(id));
-    this.timers.delete(id);
+    this.holds.set(id, new Set([...(this.holds.get(id) ?? []), why]));
+  }
+
+  /** Wait for the whole time again, if nothing else holds it. */
+  release(id: string, why: Hold): void {
+    const holds = this.holds.get(id);
+    if (holds?.delete(why) && holds.size === 0) this.start(id);
+  }
+
+  undo(id: string): void {
+    const action = this.snapshot().find((each) => each.id === id);
+    if (!action || action.isRunning) return;
+    this.stop(id);
     this.remove(id);
+    if (action.onUndone) action.onUndone();
+    else globalThis.document?.getElementById("main")?.focus();
   }
 
   /** Carry out everything now. */
@@ -56,10 +73,22 @@ class Waiting extends Store<readonly Action[]> {
   private async carryOut(id: string, isLeaving = false): Promise<void> {
     const action = this.snapshot().find((each) => each.id === id);
     if (!action || action.isRunning) return;
-    clearTimeout(this.timers.get(id));
-    this.timers.delete(id);
+    this.stop(id);
     this.set(this.snapshot().map((each) => (each === action ? { ...each, isRunning: true } : each)));
     await action.run(isLeaving).finally(() => this.remove(id));
+  }
+
+  private start(id: string): void {
+    this.timers.set(
+      id,
+      setTimeout(() => void this.carryOut(id), UNDO_SECONDS * 1000),
+    );
+  }
+
+  private stop(id: string): void {
+    clearTimeout(this.timers.get(id));
+    this.timers.delete(id);
+    this.holds.delete(id);
   }
 
   private remove(id: string): void {
@@ -76,17 +105,37 @@ export function useWaiting(): readonly Action[] {
 export function UndoBar() {
   const text = useMessages("parts");
   const actions = useWaiting().filter((action) => !action.isRunning);
+  const last = actions.at(-1)?.id;
+  useEffect(() => {
+    if (last === undefined) return;
+    const onKeyDown = (event: KeyboardEvent) => {
+      const isUndo =
+        event.key === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
+      // In a field, the keys undo what was typed.
+      if (!isUndo || (event.target as HTMLElement).closest("input:not([type=checkbox]), textarea, dialog"))
+        return;
+      event.preventDefault();
+      waiting.undo(last);
+    };
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, [last]);
   return (
     <div className="undo-bar" role="status">
       {actions.map((action) => (
-        <p key={action.id} className="undo">
+        <p
+          key={action.id}
+          className="undo"
+          onPointerEnter={() => waiting.hold(action.id, "pointer")}
+          onPointerLeave={() => waiting.release(action.id, "pointer")}
+          onFocus={() => waiting.hold(action.id, "focus")}
+          onBlur={() => waiting.release(action.id, "focus")}
+        >
           <span dir="auto">{action.text}</span>
           <Button
-            onClick={() => {
-              waiting.undo(action.id);
-              if (action.onUndone) action.onUndone();
-              else document.getElementById("main")?.focus();
-            }}
+            aria-keyshortcuts="Control+Z Meta+Z"
+            title={text.undoKeys}
+            onClick={() => waiting.undo(action.id)}
           >
             {text.undo}
           </Button>

@@ -12,6 +12,7 @@ export const parts: Messages["parts"] = {
   cancel: "Abbrechen",
   close: "Schließen",
   undo: "Rückgängig",
+  undoKeys: "Rückgängig (Strg-Z)",
 
   withoutInferred: "Ohne den erschlossenen Filter suchen",
   and: " und ",

@@ -12,6 +12,7 @@ export const parts = {
   cancel: "Cancel",
   close: "Close",
   undo: "Undo",
+  undoKeys: "Undo (Ctrl-Z)",
 
   withoutInferred: "Search without the inferred filter",
   and: " and ",

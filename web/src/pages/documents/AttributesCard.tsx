@@ -4,8 +4,10 @@ import { useEffect, useRef, useState } from "react";
 import { ApiError } from "../../api/client";
 import type { DocumentDetail } from "../../api/types";
 import { useApp, useKept, useRepeated } from "../../context";
+import { messages, useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
+import { Icon } from "../../parts/Icon";
 import { Button, Card, Form } from "../../parts/shapes";
 import { Notice } from "../../parts/states";
 import { isFinal } from "../../status";
@@ -39,6 +41,7 @@ interface Props {
 }
 
 export function AttributesCard({ document, canWrite, onSaved }: Props) {
+  const text = useMessages("documents").attributes;
   const [isEdited, setEdited] = useState(false);
   const [saved, setSaved] = useState<Saved | null>(null);
   const opener = useRef<HTMLButtonElement>(null);
@@ -52,12 +55,12 @@ export function AttributesCard({ document, canWrite, onSaved }: Props) {
   const attributes = isPending ? saved.attributes : document.attributes;
   return (
     <Card
-      title="Attributes"
+      title={text.title}
       aside={
         canWrite &&
         !isEdited && (
           <Button ref={opener} onClick={() => setEdited(true)}>
-            Edit
+            {text.edit}
           </Button>
         )
       }
@@ -76,17 +79,15 @@ export function AttributesCard({ document, canWrite, onSaved }: Props) {
       ) : (
         <Shown attributes={attributes} />
       )}
-      {isPending && !isEdited && (
-        <Notice>Saved. Searches use these attributes as soon as the document is indexed again.</Notice>
-      )}
+      {isPending && !isEdited && <Notice>{text.pending}</Notice>}
     </Card>
   );
 }
 
 function Shown({ attributes }: { attributes: Attributes }) {
+  const text = useMessages("documents").attributes;
   const entries = Object.entries(attributes);
-  if (entries.length === 0)
-    return <p className="small">None. Searches cannot be narrowed to this document.</p>;
+  if (entries.length === 0) return <p className="small">{text.none}</p>;
   return (
     <dl className="attributes">
       {entries.map(([name, value]) => (
@@ -107,6 +108,8 @@ interface EditorProps {
 }
 
 function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
+  const shared = useMessages("documents");
+  const text = shared.attributes;
   const { client, kept, me } = useApp();
   const prefix = prefixOf(document.key, me.writable);
   const label = prefix && prefix.labels.length > 0 ? (me.label_attribute ?? null) : null;
@@ -136,12 +139,12 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
     setProblem(null);
     try {
       await client.patch("/api/documents/{id}", { id: document.id }, { attributes: read.attributes });
-      announce("The attributes are saved");
+      announce(text.saved);
       kept.remove(draft);
       onSaved(read.attributes);
     } catch (error) {
-      const text = (error instanceof ApiError ? error.message : String(error)).replace(/^attributes: /, "");
-      fail({ key: rowOf(rows, text), text });
+      const reason = (error instanceof ApiError ? error.message : String(error)).replace(/^attributes: /, "");
+      fail({ key: rowOf(rows, reason), text: reason });
     } finally {
       setSaving(false);
     }
@@ -173,10 +176,10 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
             {(["name", "value"] as const).map((part) => (
               <input
                 key={part}
-                aria-label={part === "name" ? "Name" : `Value of ${row.name || "the new attribute"}`}
+                aria-label={part === "name" ? text.name : text.valueOf(row.name)}
                 data-row={part === "value" ? row.key : undefined}
                 dir="auto"
-                placeholder={part}
+                placeholder={text[part]}
                 value={row[part]}
                 aria-invalid={isWrong}
                 aria-describedby={isWrong ? "attribute-problem" : undefined}
@@ -185,28 +188,25 @@ function Editor({ document, attributes, onClose, onSaved }: EditorProps) {
             ))}
             <Button
               kind="quiet"
-              aria-label={`Remove ${row.name || "this attribute"}`}
+              aria-label={text.removeOne(row.name)}
               onClick={() => setRows(rows.filter((each) => each.key !== row.key))}
             >
-              ✕
+              <Icon name="close" size={16} />
             </Button>
             {isWrong && <Wrong text={problem.text} />}
           </div>
         );
       })}
       {problem?.key === null && <Wrong text={problem.text} />}
-      <p className="small">
-        A number, <code>true</code>, <code>false</code> or a list such as <code>["a", "b"]</code> is kept as
-        such; anything else is a text. Quote a text that looks like a number: <code>"7"</code>.
-      </p>
+      <p className="small">{text.hint}</p>
       <div className="row">
         <Button type="submit" kind="primary" disabled={isSaving}>
-          {isSaving ? "Saving …" : "Save"}
+          {isSaving ? text.saving : text.save}
         </Button>
         <Button onClick={() => setRows([...rows, { key: nextKey(rows), name: "", value: "" }])}>
-          Add an attribute
+          {text.add}
         </Button>
-        <Button onClick={close}>Cancel</Button>
+        <Button onClick={close}>{shared.cancel}</Button>
       </div>
     </Form>
   );
@@ -236,13 +236,14 @@ function nextKey(rows: readonly Row[]): number {
 }
 
 function fromRows(rows: readonly Row[], label: string | null): { attributes: Attributes } | Problem {
+  const text = messages("documents").attributes;
   const attributes: Attributes = {};
   for (const { key, name, value } of rows) {
     const trimmed = name.trim();
     if ((!trimmed || trimmed === label) && !value.trim()) continue;
-    if (!trimmed) return { key, text: "Give it a name." };
-    if (!value.trim()) return { key, text: "Give it a value, or remove it." };
-    if (trimmed in attributes) return { key, text: "This name is there twice." };
+    if (!trimmed) return { key, text: text.needsName };
+    if (!value.trim()) return { key, text: text.needsValue };
+    if (trimmed in attributes) return { key, text: text.twice };
     attributes[trimmed] = parseValue(value);
   }
   return { attributes };

@@ -15,6 +15,7 @@ import { useWaiting, waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
 import { isFinal, isLacking, meaning } from "../../status";
 import { AttributesCard } from "./AttributesCard";
+import { Download } from "./Download";
 import { lastListing, paramsOf } from "./listing";
 import { Pages } from "./Pages";
 import { Probe } from "./Probe";
@@ -112,9 +113,11 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
   }, [wasWaiting, isWaiting, onChange]);
   const isPresent = document.status !== "DELETED" && document.size !== null;
   const isFailed = document.status === "FAILED";
+  // What could not be indexed is not shown either; the reason is there once.
+  const isShown = isPresent && !isFailed;
   const version = document.etag ?? "";
-  const view = useLoaded(`view ${document.uri} ${version} ${isPresent}`, (api, signal) =>
-    isPresent ? api.post("/api/view", { uri: document.uri }, signal) : Promise.resolve(null),
+  const view = useLoaded(`view ${document.uri} ${version} ${isShown}`, (api, signal) =>
+    isShown ? api.post("/api/view", { uri: document.uri }, signal) : Promise.resolve(null),
   );
   const [page, setPage] = useState<number | null>(null);
   const original = useRef<HTMLElement>(null);
@@ -146,7 +149,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
             {name}
           </h1>
           <div className="row">
-            <CopyButton label={text.copyUri} text={() => document.uri} />
+            {isPresent && <Download document={document} />}
             {canWrite && isPresent && (
               <>
                 <Replace document={document} isPrimary={isFailed} onReplaced={onChange} />
@@ -155,6 +158,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
                 </Button>
               </>
             )}
+            <CopyButton label={text.copyUri} text={() => document.uri} />
           </div>
         </div>
         <p className="row">
@@ -175,7 +179,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
           <p className="row">
             {canWrite && text.whatToDo}
             {canWrite && me.rights.includes("operate") && (
-              <Button disabled={again.isRunning} onClick={replay}>
+              <Button aria-disabled={again.isRunning} onClick={() => again.isRunning || void replay()}>
                 <Icon name="retry" size={16} /> {text.again}
               </Button>
             )}
@@ -192,7 +196,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
       {document.receipt && !(isFailed && document.receipt.unreadable) && (
         <ReceiptCard receipt={document.receipt} onPage={(view.data?.pages ?? 1) > 1 ? showPage : undefined} />
       )}
-      {isPresent && !(isFailed && view.error) && (
+      {isShown && (
         <Pages
           ref={original}
           uri={document.uri}

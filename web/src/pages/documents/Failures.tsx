@@ -1,34 +1,42 @@
-/** What could not be processed, and what operators do about it. */
+/** What needs a decision of operators: what can succeed as it is, apart from what cannot. */
 
-import { useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { components } from "../../api/schema";
 import { useAction, useApp, useLoaded } from "../../context";
-import { count, time } from "../../format";
+import { time } from "../../format";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { Confirm } from "../../parts/Dialog";
-import { documentKey, documentName } from "../../parts/names";
-import { Badge, Button } from "../../parts/shapes";
-import { Await, Empty, ErrorBox, Notice } from "../../parts/states";
+import { Icon } from "../../parts/Icon";
+import { documentKey, documentName, plain } from "../../parts/names";
+import { Button } from "../../parts/shapes";
+import { Await, Empty, ErrorBox, Notice, sentence } from "../../parts/states";
 import { address } from "../../route";
+import { type Failed, type FailureGroup, failureGroups } from "./failures";
+import { iconOf } from "./files";
 
 type Schemas = components["schemas"];
-type Replayed = Schemas["ReplayAnswer"];
-type Discarded = Schemas["DiscardAnswer"];
-type Failed = Schemas["FailedDocument"];
 type Message = Schemas["Message"];
 
 /** Pages of failures that are read at most; the rest is said to follow. */
 const PAGES = 5;
 /** What was replayed has been processed by then, most likely. */
 const AGAIN_SECONDS = 4;
+const SHOWN = 8;
 
+/** What happens after a confirmation. */
 interface Choice {
   title: string;
-  messages: string[];
+  body: string;
+  action: string;
+  isDangerous: boolean;
+  run: () => void;
 }
 
 export function Failures() {
   const { client } = useApp();
+  const shared = useMessages("documents");
+  const text = shared.failures;
   const announce = useAnnounce();
   const failures = useLoaded("failures", async (api, signal) => {
     let page = await api.get("/api/failures", {}, signal);
@@ -43,174 +51,263 @@ export function Failures() {
   const [choice, setChoice] = useState<Choice | null>(null);
   const [result, setResult] = useState<string | null>(null);
   const action = useAction();
-  const { isRunning } = action;
+  const title = useRef<HTMLHeadingElement>(null);
+  const found = failures.data;
+  // What people decided on leaves the list, and the focus with it.
+  useEffect(() => {
+    if (found && result && document.activeElement === document.body) title.current?.focus();
+  }, [found, result]);
 
-  const run = (work: () => Promise<string>) =>
-    action.run(async () => {
-      const text = await work();
-      setResult(text);
-      announce(text);
+  const run = (work: () => Promise<string>) => {
+    if (action.isRunning) return;
+    void action.run(async () => {
+      const said = await work();
+      setResult(said);
+      announce(said);
       failures.reload();
       setTimeout(failures.reload, AGAIN_SECONDS * 1000);
     });
-  const replay = (request: { documents?: string[]; failed?: boolean }) =>
+  };
+  const replayNow = (documents: readonly Failed[]) =>
     run(async () => {
       let sent = 0;
       let token: string | null = null;
       do {
-        const answer: Replayed = await client.post("/api/failures/replay", { ...request, next_token: token });
+        const answer: Schemas["ReplayAnswer"] = await client.post("/api/failures/replay", {
+          documents: documents.map(({ uri }) => uri),
+          next_token: token,
+        });
         sent += answer.documents.length;
         token = answer.next_token ?? null;
       } while (token !== null);
-      return `${count(sent, "document")} ${sent === 1 ? "is" : "are"} processed again. This takes a moment.`;
+      return text.replayed(sent);
     });
-  const discard = ({ messages }: Choice) =>
-    run(async () => {
-      const answer: Discarded = await client.post("/api/failures/discard", { message_ids: messages });
-      const { length } = answer.messages;
-      return `${count(length, "message")} ${length === 1 ? "was" : "were"} discarded.`;
+  const replay = (documents: readonly Failed[]) => {
+    if (documents.length === 1) return replayNow(documents);
+    setChoice({
+      title: text.replayTitle(documents.length),
+      body: text.replayBody,
+      action: text.replay,
+      isDangerous: false,
+      run: () => replayNow(documents),
+    });
+  };
+  const discard = (asked: string, messages: readonly string[]) =>
+    setChoice({
+      title: asked,
+      body: text.discardBody(messages.length),
+      action: text.discard,
+      isDangerous: true,
+      run: () =>
+        run(async () => {
+          const answer = await client.post("/api/failures/discard", { message_ids: [...messages] });
+          return text.discarded(answer.messages.length);
+        }),
     });
 
-  const found = failures.data;
-  if (!found) return <Await of={failures} what="the failures" />;
+  if (!found) return <Await of={failures} what={text.loaded} />;
+  const groups = failureGroups(found.documents);
+  const possible = groups.filter(({ canReplay }) => canReplay);
+  const hopeless = groups.filter(({ canReplay }) => !canReplay);
+  const replayable = possible.flatMap(({ documents }) => documents);
+  const size = (some: readonly FailureGroup[]) => some.reduce((sum, each) => sum + each.documents.length, 0);
+  const cards = (some: readonly FailureGroup[]) =>
+    some.map((group) => (
+      <Group
+        key={JSON.stringify([group.reasons, group.advice])}
+        group={group}
+        isOnly={some.length === 1}
+        onReplay={replay}
+        onDiscard={discard}
+      />
+    ));
   return (
-    <div className="stack">
+    <div className="stack failures">
       <div className="row spread">
-        <h2>Failures</h2>
-        <div className="row">
-          <Button onClick={failures.reload}>Refresh</Button>
-          {found.documents.length > 0 && (
-            <Button kind="primary" disabled={isRunning} onClick={() => replay({ failed: true })}>
-              Replay all
-            </Button>
-          )}
-        </div>
+        <h2 ref={title} tabIndex={-1}>
+          {text.title}
+        </h2>
+        <Button onClick={failures.reload}>{shared.refresh}</Button>
       </div>
       {action.error && <ErrorBox error={action.error} />}
       {result && <Notice>{result}</Notice>}
-      {!found.complete && (
-        <Notice kind="warning">The dead-letter queue has more messages than are shown.</Notice>
-      )}
-      {found.documents.length === 0 && found.unreadable.length === 0 && (
-        <Empty title="Nothing failed">
-          <p>Documents that cannot be processed appear here, with the reason.</p>
+      {!found.complete && <Notice kind="warning">{text.incomplete}</Notice>}
+      {groups.length === 0 && found.unreadable.length === 0 && (
+        <Empty title={text.nothing} icon="done">
+          <p>{text.nothingHint}</p>
         </Empty>
       )}
-      <ul className="stack">
-        {found.documents.map((failed) => (
-          <FailedDocument
-            key={failed.uri}
-            failed={failed}
-            isRunning={isRunning}
-            onReplay={() => replay({ documents: [failed.uri] })}
-            onDiscard={setChoice}
-          />
-        ))}
-        {found.unreadable.map((message) => (
-          <Unreadable
-            key={message.message_id}
-            message={message}
-            isRunning={isRunning}
-            onDiscard={setChoice}
-          />
-        ))}
-      </ul>
-      {found.next_token && <Notice>More documents failed. Replay these first.</Notice>}
+      {possible.length > 0 && (
+        <Part
+          title={text.canSucceed(size(possible))}
+          aside={
+            replayable.length > 1 && (
+              <Button kind="primary" aria-disabled={action.isRunning} onClick={() => replay(replayable)}>
+                <Icon name="retry" size={16} /> {text.replayAll(replayable.length)}
+              </Button>
+            )
+          }
+        >
+          {cards(possible)}
+        </Part>
+      )}
+      {hopeless.length > 0 && (
+        <Part title={text.cannotSucceed(size(hopeless))} hint={text.cannotHint}>
+          {cards(hopeless)}
+        </Part>
+      )}
+      {found.unreadable.length > 0 && (
+        <Part title={text.unreadable(found.unreadable.length)} hint={text.unreadableHint}>
+          {found.unreadable.map((message) => (
+            <Unreadable
+              key={message.message_id}
+              message={message}
+              onDiscard={() => discard(text.discardThis, [message.message_id])}
+            />
+          ))}
+        </Part>
+      )}
+      {found.next_token && <Notice>{text.moreFailed}</Notice>}
       {choice && (
         <Confirm
           title={choice.title}
-          action="Discard"
-          isDangerous
-          onConfirm={async () => void discard(choice)}
+          action={choice.action}
+          isDangerous={choice.isDangerous}
+          onConfirm={async () => choice.run()}
           onClose={() => setChoice(null)}
         >
-          <p>
-            {choice.messages.length === 1 ? "The message is" : `${choice.messages.length} messages are`}{" "}
-            deleted from the dead-letter queue. What they ask for is not done. This cannot be undone.
-          </p>
+          <p>{choice.body}</p>
         </Confirm>
       )}
     </div>
   );
 }
 
-interface FailedProps {
-  failed: Failed;
-  isRunning: boolean;
-  onReplay: () => void;
-  onDiscard: (choice: Choice) => void;
+interface PartProps {
+  title: string;
+  hint?: string;
+  aside?: ReactNode;
+  children: ReactNode;
 }
 
-function FailedDocument({ failed, isRunning, onReplay, onDiscard }: FailedProps) {
-  const name = documentName(failed.uri);
-  const messages = failed.message_ids;
+function Part({ title, hint, aside, children }: PartProps) {
+  return (
+    <section className="stack" aria-label={title}>
+      <div className="row spread">
+        <h3>{title}</h3>
+        {aside}
+      </div>
+      {hint && <p className="small">{hint}</p>}
+      <ul className="stack">{children}</ul>
+    </section>
+  );
+}
+
+interface GroupProps {
+  group: FailureGroup;
+  /** Whether the button above is about the same documents. */
+  isOnly: boolean;
+  onReplay: (documents: readonly Failed[]) => void;
+  onDiscard: (title: string, messages: readonly string[]) => void;
+}
+
+function Group({
+  group: { reasons, advice, canReplay, documents },
+  isOnly,
+  onReplay,
+  onDiscard,
+}: GroupProps) {
+  const text = useMessages("documents").failures;
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole || documents.length <= SHOWN + 1 ? documents : documents.slice(0, SHOWN);
+  const first = useRef<HTMLAnchorElement>(null);
+  useEffect(() => {
+    if (isWhole) first.current?.focus();
+  }, [isWhole]);
   return (
     <li className="card stack">
-      <div className="row spread">
-        <h3>
-          <a href={address("documents", {}, failed.id)}>
-            <bdi>{name}</bdi>
-          </a>
-        </h3>
-        <Badge kind="bad">{failed.status}</Badge>
-      </div>
-      <p className="small">
-        <bdi>{documentKey(failed.uri)}</bdi> · since {time(failed.since)} ·{" "}
-        {count(failed.attempts, "attempt")}
-        {messages.length > 0 && ` · ${messages.length} in the dead-letter queue`}
-      </p>
-      {failed.reasons.map((reason) => (
-        <p key={reason} dir="auto">
-          {reason}
-        </p>
-      ))}
-      <p className="small">What to do: {failed.advice}</p>
-      <div className="row">
-        <Button disabled={isRunning} aria-label={`Replay ${name}`} onClick={onReplay}>
-          Replay
-        </Button>
-        {messages.length > 0 && (
-          <Button
-            kind="danger"
-            disabled={isRunning}
-            aria-label={`Discard the messages about ${name}`}
-            onClick={() => onDiscard({ title: `Discard the messages about “${name}”?`, messages })}
-          >
-            Discard
-          </Button>
+      <div className="row spread failure-head">
+        <div>
+          {reasons.map((reason) => (
+            <p key={reason} className="failure-reason" dir="auto">
+              {sentence(plain(reason))}
+            </p>
+          ))}
+          <p className="small">{text.whatToDo(sentence(plain(advice)))}</p>
+        </div>
+        {canReplay && !isOnly && documents.length > 1 && (
+          <Button onClick={() => onReplay(documents)}>{text.replayThese(documents.length)}</Button>
         )}
       </div>
+      <ul className="failed">
+        {shown.map((document, index) => {
+          const name = documentName(document.uri);
+          const { message_ids: messages, attempts } = document;
+          return (
+            <li key={document.uri}>
+              <Icon name={iconOf(document.uri)} />
+              <div className="what">
+                <a ref={index === SHOWN ? first : undefined} href={address("documents", {}, document.id)}>
+                  <bdi>{name}</bdi>
+                </a>
+                <span className="small">
+                  <bdi>{documentKey(document.uri).replace(/[^/]*$/, "")}</bdi>
+                  {" · "}
+                  {[
+                    text.since(time(document.since)),
+                    attempts > 0 && text.attempts(attempts),
+                    messages.length > 0 && text.waiting(messages.length),
+                  ]
+                    .filter(Boolean)
+                    .join(" · ")}
+                </span>
+              </div>
+              <div className="row">
+                {canReplay && (
+                  <Button aria-label={text.replayOne(name)} onClick={() => onReplay([document])}>
+                    {text.replay}
+                  </Button>
+                )}
+                {messages.length > 0 && (
+                  <Button
+                    kind="danger"
+                    aria-label={text.discardOf(name)}
+                    onClick={() => onDiscard(text.discardTitle(name), messages)}
+                  >
+                    {text.discard}
+                  </Button>
+                )}
+              </div>
+            </li>
+          );
+        })}
+      </ul>
+      {shown.length < documents.length && (
+        <div>
+          <Button kind="quiet" onClick={() => setWhole(true)}>
+            {text.more(documents.length - shown.length)}
+          </Button>
+        </div>
+      )}
     </li>
   );
 }
 
-interface UnreadableProps {
-  message: Message;
-  isRunning: boolean;
-  onDiscard: (choice: Choice) => void;
-}
-
-function Unreadable({ message, isRunning, onDiscard }: UnreadableProps) {
+function Unreadable({ message, onDiscard }: { message: Message; onDiscard: () => void }) {
+  const text = useMessages("documents").failures;
   return (
     <li className="card stack">
       <div className="row spread">
-        <h3>A message that names no document</h3>
-        <span className="small">{time(message.sent_at)}</span>
-      </div>
-      {message.cause && <p dir="auto">{message.cause}</p>}
-      <details>
-        <summary>Its content</summary>
-        <pre dir="auto">{message.body}</pre>
-      </details>
-      <div className="row">
-        <Button
-          kind="danger"
-          disabled={isRunning}
-          onClick={() => onDiscard({ title: "Discard this message?", messages: [message.message_id] })}
-        >
-          Discard
+        <h4>{text.sentAt(time(message.sent_at))}</h4>
+        <Button kind="danger" onClick={onDiscard}>
+          {text.discard}
         </Button>
       </div>
+      {message.cause && <p dir="auto">{sentence(plain(message.cause))}</p>}
+      <details>
+        <summary>{text.content}</summary>
+        <pre dir="auto">{plain(message.body)}</pre>
+      </details>
     </li>
   );
 }

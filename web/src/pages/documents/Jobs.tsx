@@ -4,22 +4,25 @@ import { useEffect } from "react";
 import type { components } from "../../api/schema";
 import { useAction, useApp, useLoaded } from "../../context";
 import { duration, time } from "../../format";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
+import { plain } from "../../parts/names";
 import { Badge, Button, Card } from "../../parts/shapes";
-import { Await, Empty, ErrorBox, Notice } from "../../parts/states";
+import { Await, Empty, ErrorBox, Notice, sentence } from "../../parts/states";
 import { JOB_BADGES } from "../../status";
 
 type JobList = components["schemas"]["JobList"];
 type Job = JobList["jobs"][number];
 
 const POLL_SECONDS = 3;
-const KINDS: Record<string, string> = { reconcile: "Reconciliation", full: "Full synchronisation" };
 
 function isRunning(job: Job): boolean {
   return job.finished_at === null;
 }
 
 export function Jobs() {
+  const shared = useMessages("documents");
+  const text = shared.jobs;
   const { client } = useApp();
   const announce = useAnnounce();
   const jobs = useLoaded("jobs", (api, signal) => api.get("/api/ingestion-jobs", {}, signal));
@@ -34,39 +37,33 @@ export function Jobs() {
   const start = () =>
     run(async () => {
       await client.post("/api/ingestion-jobs", { kind: "reconcile" });
-      announce("The reconciliation is queued");
+      announce(text.queued);
       reload();
     });
-  if (!data) return <Await of={jobs} what="the jobs" />;
+  if (!data) return <Await of={jobs} what={text.loaded} />;
   const last = data.jobs.find((job) => job.kind === "reconcile" && !isRunning(job));
   return (
     <div className="stack">
       <div className="row spread">
-        <h2>Jobs</h2>
+        <h2>{text.title}</h2>
         <div className="row">
-          <Button onClick={reload}>Refresh</Button>
-          <Button kind="primary" disabled={isStarting} onClick={start}>
-            Start a reconciliation
+          <Button onClick={reload}>{shared.refresh}</Button>
+          {/* Not disabled, which would take the focus from it. */}
+          <Button kind="primary" aria-disabled={isStarting} onClick={() => isStarting || void start()}>
+            {text.start}
           </Button>
         </div>
       </div>
-      <p className="small">
-        A reconciliation compares the bucket, the registry and the knowledge base, and repairs the
-        differences.
-      </p>
-      {error?.status === 409 && running && (
-        <Notice kind="warning">
-          A reconciliation is queued or running already. Only one runs at a time; wait for its report below.
-        </Notice>
-      )}
+      <p className="small">{text.hint}</p>
+      {error?.status === 409 && running && <Notice kind="warning">{text.alreadyRunning}</Notice>}
       {error && error.status !== 409 && <ErrorBox error={error} onRetry={start} />}
       {data.jobs.length === 0 && (
-        <Empty title="No job has run yet">
-          <p>On AWS, reconciliations run on a schedule. You can start one now.</p>
+        <Empty title={text.none} icon="history">
+          <p>{text.noneHint}</p>
         </Empty>
       )}
       {last && (
-        <Card title="The last reconciliation" level={3}>
+        <Card title={text.last} level={3}>
           <Facts job={last} />
           <Report report={last.report} />
         </Card>
@@ -90,29 +87,32 @@ export function Jobs() {
 }
 
 function Facts({ job }: { job: Job }) {
+  const text = useMessages("documents").jobs;
   const seconds =
     job.started_at && job.finished_at
       ? (Date.parse(job.finished_at) - Date.parse(job.started_at)) / 1000
       : null;
   return (
     <span className="row job-facts">
-      <strong>{KINDS[job.kind] ?? job.kind}</strong>
+      <strong>{text.kinds[job.kind] ?? job.kind}</strong>
       <Badge kind={JOB_BADGES[job.status] ?? "accent"}>
-        {isRunning(job) && <span className="spinner" aria-hidden="true" />} {job.status}
+        {isRunning(job) && <span className="spinner" aria-hidden="true" />}{" "}
+        {text.statuses[job.status] ?? job.status}
       </Badge>
       <span className="small">
         {time(job.created_at)}
-        {seconds !== null && ` · ${duration(seconds)}`} · by {job.by}
+        {seconds !== null && ` · ${duration(seconds)}`} · <bdi>{text.by(plain(job.by))}</bdi>
       </span>
-      {job.reason && <span dir="auto">{job.reason}</span>}
+      {job.reason && <span dir="auto">{sentence(plain(job.reason))}</span>}
     </span>
   );
 }
 
 /** A report is an object of counts and lists; what it has depends on the kind of job. */
 function Report({ report }: { report: Job["report"] }) {
+  const text = useMessages("documents").jobs;
   const entries = Object.entries(report);
-  if (entries.length === 0) return <p className="small">There is no report yet.</p>;
+  if (entries.length === 0) return <p className="small">{text.noReport}</p>;
   return (
     <dl className="report">
       {entries.map(([name, value]) => (
@@ -128,9 +128,10 @@ function Report({ report }: { report: Job["report"] }) {
 }
 
 function Value({ value }: { value: object }) {
+  const text = useMessages("documents").jobs;
   const entries = Object.entries(value);
   const count = entries.length;
-  if (count === 0) return <>none</>;
+  if (count === 0) return <>{text.nothing}</>;
   if (!Array.isArray(value) && entries.every(([, each]) => typeof each !== "object" || each === null))
     return <>{entries.map(([name, each]) => `${name.replaceAll("_", " ")}: ${String(each)}`).join(" · ")}</>;
   return (

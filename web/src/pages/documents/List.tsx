@@ -23,6 +23,7 @@ import {
   paramsOf,
   SORTED_DOCUMENTS,
   SORTS,
+  type Sort,
   SPARSE_PAGES,
   sorted,
   sortOf,
@@ -56,7 +57,8 @@ export function List({ canWrite }: { canWrite: boolean }) {
     if (!isUploading) setTurn(turn + 1);
   }
   const isFiltered = isNarrowed(filters);
-  const isSorted = filters.sort !== "name";
+  const isSorted = filters.sort !== "path";
+  const sortBy = (sort: Sort) => go(address("documents", paramsOf({ ...filters, sort })), { replace: true });
   const retry = () => void listing.load(rows.length + 1);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another listing has other documents
   useEffect(() => setSelected(new Set()), [listing]);
@@ -106,9 +108,7 @@ export function List({ canWrite }: { canWrite: boolean }) {
             isHidden
             value={filters.sort}
             options={SORTS.map((sort) => [sort, text.sorts[sort]] as const)}
-            onChange={(sort) =>
-              go(address("documents", paramsOf({ ...filters, sort: sortOf(sort) })), { replace: true })
-            }
+            onChange={(sort) => sortBy(sortOf(sort))}
           />
         </div>
       )}
@@ -121,6 +121,8 @@ export function List({ canWrite }: { canWrite: boolean }) {
             listing={listing}
             rows={rows}
             isComplete={isComplete}
+            sort={filters.sort}
+            onSort={sortBy}
             selected={selected}
             onSelect={toggle}
             onSelectAll={(isAll) => setSelected(new Set(isAll ? rows.map((row) => row.id) : []))}
@@ -320,13 +322,17 @@ function Count({ rows, isFiltered, isLoading, isComplete }: CountProps) {
   return (
     <p className="small count">
       {(isComplete ? text.shown : text.shownSome)(rows)}
-      {!isFiltered && total !== undefined && ` · ${text.searchable(total)}`}
-      {isLoading && rows > 0 && (
-        <>
-          {" · "}
-          <span className="spinner" aria-hidden="true" /> {text.loading}
-        </>
-      )}
+      {/* Not on narrow screens, where another line would move the list. */}
+      <span className="count-more">
+        {!isComplete && ` · ${text.moreFollow}`}
+        {!isFiltered && total !== undefined && ` · ${text.searchable(total)}`}
+        {isLoading && rows > 0 && (
+          <>
+            {" · "}
+            <span className="spinner" aria-hidden="true" /> {text.loading}
+          </>
+        )}
+      </span>
     </p>
   );
 }

@@ -8,12 +8,16 @@ import { documentKey, documentName, plain } from "../../parts/names";
 import { Scrolling, Skeleton, StatusBadge } from "../../parts/shapes";
 import { ErrorBox, sentence } from "../../parts/states";
 import { address } from "../../route";
+import { Download } from "./Download";
 import { ReadText } from "./ReadText";
 
 export function Preview({ document, onClose }: { document: DocumentSummary; onClose: () => void }) {
   const text = useMessages("documents");
   const { uri, id, status, reason, size, updated_at } = document;
-  const view = useLoaded(`preview ${uri}`, (client, signal) => client.post("/api/view", { uri }, signal));
+  const isFailed = status === "FAILED";
+  const view = useLoaded(`preview ${uri}`, (client, signal) =>
+    isFailed ? Promise.resolve(null) : client.post("/api/view", { uri }, signal),
+  );
   return (
     <Sheet title={documentName(uri)} isWide onClose={onClose}>
       {() => (
@@ -22,11 +26,21 @@ export function Preview({ document, onClose }: { document: DocumentSummary; onCl
             {status !== "INDEXED" && <StatusBadge status={status} />}
             <bdi className="path">{documentKey(uri)}</bdi>
             <span>{[bytes(size), time(updated_at)].join(" · ")}</span>
-            <a href={address("documents", {}, id)}>{text.openDocument}</a>
           </p>
-          {reason && <p dir="auto">{sentence(plain(reason))}</p>}
-          {view.error && <ErrorBox error={view.error} />}
-          {!view.data && !view.error && <Skeleton lines={8} />}
+          <div className="row">
+            <Download document={document} />
+            <a className="button" href={address("documents", {}, id)}>
+              {text.openDocument}
+            </a>
+          </div>
+          {reason && (
+            <p dir="auto">
+              {isFailed && `${text.notFound} `}
+              {sentence(plain(reason))}
+            </p>
+          )}
+          {view.error && <ErrorBox error={view.error} onRetry={view.reload} />}
+          {view.isLoading && <Skeleton lines={8} />}
           {view.data?.image && (
             <img
               className="page-image"

@@ -2,7 +2,9 @@
 
 import { Fragment } from "react";
 import type { DocumentReceipt } from "../../api/types";
-import { count, time } from "../../format";
+import { time } from "../../format";
+import { locale, useMessages } from "../../messages";
+import { plain } from "../../parts/names";
 import { Badge, Button, Card } from "../../parts/shapes";
 import { sentence } from "../../parts/states";
 import { Table } from "../../parts/Table";
@@ -17,11 +19,12 @@ interface Props {
 }
 
 export function ReceiptCard({ receipt, onPage }: Props) {
+  const text = useMessages("documents").receipt;
   return (
     <Card
-      title="What was read"
+      title={text.title}
       className="receipt"
-      aside={<span className="small">compared {time(receipt.compared_at)}</span>}
+      aside={<span className="small">{text.compared(time(receipt.compared_at))}</span>}
     >
       <div className="two">
         <div className="stack">
@@ -37,6 +40,7 @@ export function ReceiptCard({ receipt, onPage }: Props) {
 }
 
 function NotRead({ receipt: { not_read, parts_not_read }, onPage }: Props) {
+  const text = useMessages("documents").receipt;
   if (not_read.length === 0) return null;
   const more = parts_not_read - not_read.length;
   return (
@@ -46,31 +50,27 @@ function NotRead({ receipt: { not_read, parts_not_read }, onPage }: Props) {
           <Reason of={each} onPage={onPage} />
         </li>
       ))}
-      {more > 0 && <li className="more">And {count(more, "more part")}</li>}
+      {more > 0 && <li className="more">{text.more(more)}</li>}
     </ul>
   );
 }
 
 function Compared({ receipt: { unreadable, chunks, complete } }: Pick<Props, "receipt">) {
-  if (unreadable)
-    return <p dir="auto">The file could not be compared with the index. {sentence(unreadable)}</p>;
+  const text = useMessages("documents").receipt;
+  if (unreadable) return <p dir="auto">{text.unreadable(sentence(plain(unreadable)))}</p>;
   return (
     <>
-      {complete && <p>Everything that the file shows is in the index.</p>}
-      {chunks > 0 && (
-        <p className="small">
-          The file was read a second time in another way, and compared with {count(chunks, "chunk")} of the
-          index.
-        </p>
-      )}
+      {complete && <p>{text.complete}</p>}
+      {chunks > 0 && <p className="small">{text.secondReading(chunks)}</p>}
     </>
   );
 }
 
 function Reason({ of: { parts, isPartly, why, example }, onPage }: { of: Missing } & Pick<Props, "onPage">) {
+  const text = useMessages("documents");
   return (
     <>
-      <Badge kind={isPartly ? "warn" : "bad"}>{isPartly ? "Partly read" : "Not read"}</Badge>
+      <Badge kind={isPartly ? "warn" : "bad"}>{isPartly ? text.receipt.partly : text.receipt.missing}</Badge>
       <span dir="auto">
         {parts.map(({ part }, place) => {
           const page = pageOf(part);
@@ -79,11 +79,11 @@ function Reason({ of: { parts, isPartly, why, example }, onPage }: { of: Missing
               {place > 0 && ", "}
               {page !== null && onPage ? (
                 <Button kind="link" onClick={() => onPage(page)}>
-                  {part}
+                  {text.pageNumber(page)}
                 </Button>
               ) : (
                 <strong>
-                  <bdi>{part}</bdi>
+                  <bdi>{page === null ? plain(part) : text.pageNumber(page)}</bdi>
                 </strong>
               )}
             </span>
@@ -92,7 +92,8 @@ function Reason({ of: { parts, isPartly, why, example }, onPage }: { of: Missing
         : {why}
         {example && (
           <>
-            , such as <q dir="auto">{example}</q>
+            {text.receipt.example}
+            <q dir="auto">{plain(example)}</q>
           </>
         )}
       </span>
@@ -100,15 +101,14 @@ function Reason({ of: { parts, isPartly, why, example }, onPage }: { of: Missing
   );
 }
 
-const STATES = { read: "read", partly: "partly read", missing: "not read" };
-
 /** A bar for each page that was read, and the numbers of the others. */
 function Strip({ pages, onPage }: { pages: readonly Pages[] } & Pick<Props, "onPage">) {
+  const text = useMessages("documents").receipt;
   if (pages.length === 0) return null;
   return (
-    <ol className="page-strip" aria-label="Pages">
+    <ol className="page-strip" aria-label={text.pages}>
       {pages.map(({ first, last, state }) => {
-        const name = first === last ? `Page ${first}: ${STATES[state]}` : `Pages ${first} to ${last}: read`;
+        const name = first === last ? text.strip[state](first) : text.stripPages(first, last);
         return (
           <li key={first} title={name}>
             {state !== "read" && onPage ? (
@@ -138,22 +138,23 @@ function Strip({ pages, onPage }: { pages: readonly Pages[] } & Pick<Props, "onP
 
 /** The parts whose text was recognized in pictures, the least certain first. */
 function Recognized({ receipt: { recognized }, onPage }: Props) {
+  const text = useMessages("documents");
   if (recognized.length === 0) return null;
   return (
     <p className="small">
-      Read from images (OCR), least certain first:{" "}
+      {text.receipt.recognized}{" "}
       {recognized.slice(0, SHOWN_RECOGNIZED).map((each, index) => {
-        const text = `${each.part} ${inPercent(each.confidence)}`;
         const page = pageOf(each.part);
+        const name = `${page === null ? plain(each.part) : text.pageNumber(page)} ${inPercent(each.confidence)}`;
         return (
           <Fragment key={each.part}>
             {index > 0 && ", "}
             {page !== null && onPage ? (
               <Button kind="link" onClick={() => onPage(page)}>
-                {text}
+                {name}
               </Button>
             ) : (
-              text
+              name
             )}
           </Fragment>
         );
@@ -164,6 +165,7 @@ function Recognized({ receipt: { recognized }, onPage }: Props) {
 
 /** What was counted, and below it what the index does not have on purpose. */
 function Figures({ receipt }: { receipt: DocumentReceipt }) {
+  const text = useMessages("documents").receipt;
   const { counted, left_out, not_read, compared, words } = receipt;
   // Otherwise the list of what was not read says why.
   const isExplained = not_read.length === 0 || compared < words;
@@ -172,11 +174,11 @@ function Figures({ receipt }: { receipt: DocumentReceipt }) {
       .filter((line) => line.number > 0)
       .map((line) => ({
         ...line,
-        index: line.read.toLocaleString(),
+        index: line.read.toLocaleString(locale()),
         share: share(line, receipt),
         why: isExplained ? line.why : null,
       })),
-    ...left_out.map((line) => ({ ...line, index: "left out", share: null })),
+    ...left_out.map((line) => ({ ...line, index: text.leftOut, share: null })),
   ];
   if (lines.length === 0) return null;
   return (
@@ -185,17 +187,17 @@ function Figures({ receipt }: { receipt: DocumentReceipt }) {
       keyOf={(line, place) => `${place} ${line.what}`}
       columns={[
         [
-          "Content",
+          text.content,
           (line) => (
             <>
-              {line.what}
+              {text.counted[line.what] ?? line.what}
               {line.share !== null && <Share of={line.share} />}
               {line.why && <span className="small">{line.why}</span>}
             </>
           ),
         ],
-        ["In the file", (line) => line.number.toLocaleString(), "number"],
-        ["In the index", (line) => line.index, "number"],
+        [text.inFile, (line) => line.number.toLocaleString(locale()), "number"],
+        [text.inIndex, (line) => line.index, "number"],
       ]}
     />
   );

@@ -1,11 +1,11 @@
 /** What can be done with the documents that are selected. */
-import { useState } from "react";
+import { useRef, useState } from "react";
 import type { DocumentSummary } from "../../api/types";
 import { useAction, useApp } from "../../context";
 import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue } from "../../parts/attributes";
-import { Dialog } from "../../parts/Dialog";
+import { Confirm, Dialog } from "../../parts/Dialog";
 import { TextField } from "../../parts/fields";
 import { Icon } from "../../parts/Icon";
 import { documentName } from "../../parts/names";
@@ -29,6 +29,8 @@ export function Selection({ rows, canWrite, onClear, onChanged }: Props) {
   const announce = useAnnounce();
   const action = useAction();
   const [isSetting, setSetting] = useState(false);
+  const [asked, setAsked] = useState<"remove" | "again" | null>(null);
+  const isSure = useRef(false);
   const remove = () => {
     waiting.add(removal(client, rows, announce, focusList));
     onClear();
@@ -49,17 +51,35 @@ export function Selection({ rows, canWrite, onClear, onChanged }: Props) {
             <Icon name="tag" size={16} /> {text.setAttribute}
           </Button>
           {me.rights.includes("operate") && (
-            <Button disabled={action.isRunning} onClick={again}>
+            <Button onClick={() => (rows.length > 1 ? setAsked("again") : void again())}>
               <Icon name="retry" size={16} /> {text.again}
             </Button>
           )}
-          <Button kind="danger" onClick={remove}>
+          <Button kind="danger" onClick={() => (rows.length > 1 ? setAsked("remove") : remove())}>
             <Icon name="delete" size={16} /> {text.remove}
           </Button>
         </>
       )}
       <IconButton icon="close" label={text.clearSelection} onClick={onClear} />
       {action.error && <ErrorBox error={action.error} onRetry={again} />}
+      {asked && (
+        <Confirm
+          title={(asked === "remove" ? text.deleteTitle : text.againTitle)(rows.length)}
+          action={asked === "remove" ? text.remove : text.again}
+          isDangerous={asked === "remove"}
+          // Carried out when the dialog is gone: nothing behind it can take the focus before.
+          onConfirm={async () => {
+            isSure.current = true;
+          }}
+          onClose={() => {
+            setAsked(null);
+            if (isSure.current) void (asked === "remove" ? remove : again)();
+            isSure.current = false;
+          }}
+        >
+          <p>{asked === "remove" ? text.deleteBody : text.againBody}</p>
+        </Confirm>
+      )}
       {isSetting && (
         <SetAttribute
           rows={rows}

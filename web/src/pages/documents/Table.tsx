@@ -16,13 +16,13 @@ import { ago, bytes, time } from "../../format";
 import { useMessages } from "../../messages";
 import { Icon } from "../../parts/Icon";
 import { documentName, plain } from "../../parts/names";
-import { Badge, StatusBadge } from "../../parts/shapes";
-import { HeadRow } from "../../parts/Table";
+import { Badge, Button, StatusBadge } from "../../parts/shapes";
+import { HeadRow, type Sorted } from "../../parts/Table";
 import { useWaiting } from "../../parts/Undo";
 import { address } from "../../route";
 import { isLacking } from "../../status";
 import { iconOf } from "./files";
-import type { Listing } from "./listing";
+import { columnOf, type Listing, type Sort, type SortColumn, sortedBy } from "./listing";
 
 /** Height of a row, and the width from which a layout fits. */
 const LAYOUTS = [
@@ -47,13 +47,16 @@ interface Props {
   listing: Listing;
   rows: readonly DocumentSummary[];
   isComplete: boolean;
+  sort: Sort;
+  onSort: (sort: Sort) => void;
   selected: ReadonlySet<string>;
   onSelect: (id: string) => void;
   onSelectAll: (isAll: boolean) => void;
   onPreview: (document: DocumentSummary) => void;
 }
 
-export function Table({ listing, rows, isComplete, selected, onSelect, onSelectAll, onPreview }: Props) {
+export function Table(props: Props) {
+  const { listing, rows, isComplete, sort, onSort, selected, onSelect, onSelectAll, onPreview } = props;
   const text = useMessages("documents");
   const scroller = useRef<HTMLElement>(null);
   const layout = useLayout(scroller);
@@ -133,6 +136,17 @@ export function Table({ listing, rows, isComplete, selected, onSelect, onSelectA
     at = item.end;
     return { item, gap };
   });
+  const head = (column: SortColumn, title: string, className: string) => {
+    const sorted: Sorted =
+      columnOf(sort) !== column ? undefined : sort === column ? "ascending" : "descending";
+    const order = (
+      <Button key={column} kind="quiet" className="sort" onClick={() => onSort(sortedBy(column, sort))}>
+        {title}
+        <Icon name={sorted === "descending" ? "down" : "up"} size={14} />
+      </Button>
+    );
+    return [order, className, sorted] as const;
+  };
   const isAll = selected.size > 0 && selected.size === rows.length;
   return (
     <section
@@ -163,11 +177,11 @@ export function Table({ listing, rows, isComplete, selected, onSelect, onSelectA
                 />,
                 "select",
               ],
-              [text.name],
-              [text.folder, "folder"],
-              [text.collection, "corpus"],
-              [text.size, "size number"],
-              [text.updated, "updated"],
+              head("name", text.name, ""),
+              head("path", text.folder, "folder"),
+              head("corpus", text.collection, "corpus"),
+              head("size", text.size, "size number"),
+              head("updated", text.updated, "updated"),
             ]}
           />
         </thead>

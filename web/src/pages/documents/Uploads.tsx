@@ -1,12 +1,13 @@
 /** Uploads: where to and who sees it, files and folders, and each file followed until searches find it. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type FormEvent, memo, useEffect, useMemo, useRef } from "react";
+import { type FormEvent, memo, useEffect, useMemo, useRef, useState } from "react";
+import type { Me } from "../../api/types";
 import { useApp, useKept, useLoaded } from "../../context";
 import { bytes, percent } from "../../format";
-import { useMessages } from "../../messages";
+import { messages, useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
-import { Sheet } from "../../parts/Dialog";
+import { Confirm, Sheet } from "../../parts/Dialog";
 import { Select, TextField } from "../../parts/fields";
 import { Icon } from "../../parts/Icon";
 import { documentName, plain } from "../../parts/names";
@@ -162,7 +163,7 @@ function Where({ form, onChange, wrong }: WhereProps) {
       )}
       <TextField
         label={prefix?.prefix ? text.folderIn : text.whereFolder}
-        placeholder={prefix?.prefix ? "2026" : "contracts/2026"}
+        placeholder={prefix?.prefix ? "2026" : text.folderExample}
         value={form.folder}
         onChange={(next) => set({ folder: next })}
       />
@@ -175,7 +176,7 @@ function Where({ form, onChange, wrong }: WhereProps) {
           {me.label_attribute === null
             ? text.seenByAll
             : label
-              ? text.seenBy(label)
+              ? seenBy(label, me)
               : wrong === null && text.seenByOperators}
         </span>
       </p>
@@ -198,7 +199,7 @@ function Where({ form, onChange, wrong }: WhereProps) {
             <textarea
               dir="auto"
               rows={2}
-              placeholder="year=2026"
+              placeholder={text.othersExample}
               value={form.others}
               aria-invalid={wrong !== null}
               aria-describedby={wrong ? "others-problem" : undefined}
@@ -216,6 +217,19 @@ function Where({ form, onChange, wrong }: WhereProps) {
   );
 }
 
+/** Who sees the documents of a label, by name as far as this person may know. */
+function seenBy(label: string, me: Me): string {
+  const text = messages("documents");
+  const viewers = me.viewers?.[label] ?? [];
+  if (viewers.includes("everyone")) return text.seenByAll;
+  const names = viewers.map((each) => {
+    const [kind = "", ...name] = each.split(":");
+    return text.principal(kind, plain(name.join(":")));
+  });
+  if (names.length === 0) return text.seenBy(plain(label));
+  return me.rights.includes("operate") ? text.seenByThese(names) : text.seenByThemToo(names, plain(label));
+}
+
 function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
   const text = useMessages("documents");
   const announce = useAnnounce();
@@ -229,6 +243,7 @@ function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
   ]
     .filter(Boolean)
     .join(" · ");
+  const [isReplacing, setReplacing] = useState(false);
   const wasActive = useRef(false);
   useEffect(() => {
     if (wasActive.current && active === 0) announce(text.finished(facts));
@@ -242,7 +257,7 @@ function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
           {exists > 1 && (
             <>
               <Button onClick={() => uploads.decideAll(api, "both")}>{text.keepAll(exists)}</Button>
-              <Button kind="danger" onClick={() => uploads.decideAll(api, "replace")}>
+              <Button kind="danger" onClick={() => setReplacing(true)}>
                 {text.replaceAll(exists)}
               </Button>
             </>
@@ -262,6 +277,17 @@ function Progress({ all, api }: { all: readonly Upload[]; api: UploadApi }) {
           )}
         </div>
       </div>
+      {isReplacing && (
+        <Confirm
+          title={text.replaceAllTitle(exists)}
+          action={text.replace}
+          isDangerous
+          onConfirm={async () => uploads.decideAll(api, "replace")}
+          onClose={() => setReplacing(false)}
+        >
+          <p>{text.replaceAllBody}</p>
+        </Confirm>
+      )}
       {active > 0 && (
         <div className="row">
           <progress value={sent} max={1} aria-label={text.sentOfAll} />
@@ -389,12 +415,11 @@ const Row = memo(function Row({ upload, api }: { upload: Upload; api: UploadApi 
             </Button>
           </>
         )}
-        {!upload.isLost &&
-          (state === "cancelled" || (state === "failed" && (upload.canSucceed || id !== null))) && (
-            <Button aria-label={text.tryOneAgain(name)} onClick={() => uploads.retry(api, number)}>
-              {text.tryAgain}
-            </Button>
-          )}
+        {!upload.isLost && (state === "cancelled" || (state === "failed" && upload.canSucceed)) && (
+          <Button aria-label={text.tryOneAgain(name)} onClick={() => uploads.retry(api, number)}>
+            {text.tryAgain}
+          </Button>
+        )}
       </div>
     </>
   );

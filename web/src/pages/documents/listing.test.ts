@@ -8,8 +8,10 @@ import {
   Listing,
   NO_FILTERS,
   paramsOf,
+  SORTS,
   SPARSE_PAGES,
   sorted,
+  sortedBy,
   subfolders,
 } from "./listing";
 
@@ -123,24 +125,37 @@ describe("the listing", () => {
     expect(paramsOf(ALL).toString()).toBe("");
   });
 
-  it("sorts by size and time, and keeps the order of the paths otherwise", () => {
+  it("sorts by every column in both directions", () => {
     const rows = [
-      { id: "a", size: 5, updated_at: "2026-01-02T00:00:00Z" },
-      { id: "b", size: null, updated_at: null },
-      { id: "c", size: 9, updated_at: "2026-01-03T00:00:00Z" },
+      { id: "a", key: "1/plan 10.md", corpus: "law", size: 5, updated_at: "2026-01-02T00:00:00Z" },
+      { id: "b", key: "2/plan 9.md", corpus: null, size: null, updated_at: null },
+      { id: "c", key: "3/Über.md", corpus: "hr", size: 9, updated_at: "2026-01-03T00:00:00Z" },
     ] as DocumentSummary[];
     const ids = (sort: Filters["sort"]) =>
       sorted(rows, sort)
         .map((row) => row.id)
         .join("");
 
-    expect([ids("name"), ids("size"), ids("-size"), ids("updated"), ids("-updated")]).toEqual([
-      "abc",
-      "bac",
-      "cab",
-      "bac",
-      "cab",
-    ]);
+    expect(Object.fromEntries(SORTS.map((sort) => [sort, ids(sort)]))).toEqual({
+      path: "abc",
+      "-path": "cba",
+      name: "bac",
+      "-name": "cab",
+      corpus: "bca",
+      "-corpus": "acb",
+      updated: "bac",
+      "-updated": "cab",
+      size: "bac",
+      "-size": "cab",
+    });
+  });
+
+  it("sorts by a column at first as people want it most, and then the other way", () => {
+    expect(sortedBy("name", "path")).toBe("name");
+    expect(sortedBy("name", "name")).toBe("-name");
+    expect(sortedBy("name", "-name")).toBe("name");
+    expect(sortedBy("updated", "name")).toBe("-updated");
+    expect(sortedBy("path", "path")).toBe("-path");
   });
 
   it("has the folders that are directly in a folder", () => {

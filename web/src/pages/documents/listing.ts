@@ -3,12 +3,25 @@ import { useEffect, useMemo } from "react";
 import { ApiError, type Client } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import { useApp } from "../../context";
+import { locale } from "../../messages";
 import { type Listed as ListedStatus, listedStatus } from "../../status";
 import { Store, useStore } from "../../store";
 
 /** The API lists documents by their path; the others sort what was loaded. */
-export const SORTS = ["name", "-updated", "updated", "-size", "size"] as const;
+export const SORTS = [
+  "path",
+  "-path",
+  "name",
+  "-name",
+  "corpus",
+  "-corpus",
+  "-updated",
+  "updated",
+  "-size",
+  "size",
+] as const;
 export type Sort = (typeof SORTS)[number];
+export type SortColumn = Exclude<Sort, `-${string}`>;
 
 /** So many documents are loaded to be sorted. */
 export const SORTED_DOCUMENTS = 2000;
@@ -22,10 +35,10 @@ export interface Filters {
   sort: Sort;
 }
 
-export const NO_FILTERS: Filters = { text: "", isPrefix: false, status: null, corpus: "", sort: "name" };
+export const NO_FILTERS: Filters = { text: "", isPrefix: false, status: null, corpus: "", sort: "path" };
 
 export function sortOf(name: string | null): Sort {
-  return SORTS.find((sort) => sort === name) ?? "name";
+  return SORTS.find((sort) => sort === name) ?? "path";
 }
 
 export function filtersOf(params: URLSearchParams): Filters {
@@ -65,13 +78,37 @@ export function subfolders(
   return [...found];
 }
 
+type Compare = (a: DocumentSummary, b: DocumentSummary) => number;
+
 export function sorted(rows: readonly DocumentSummary[], sort: Sort): readonly DocumentSummary[] {
-  if (sort === "name") return rows;
+  if (sort === "path") return rows;
+  if (sort === "-path") return [...rows].reverse();
   const sign = sort.startsWith("-") ? -1 : 1;
-  const value = sort.endsWith("size")
-    ? (row: DocumentSummary) => row.size ?? -1
-    : (row: DocumentSummary) => Date.parse(row.updated_at ?? "") || 0;
-  return [...rows].sort((a, b) => sign * (value(a) - value(b)));
+  const byText = new Intl.Collator(locale(), { numeric: true }).compare;
+  const time = (row: DocumentSummary) => Date.parse(row.updated_at ?? "") || 0;
+  const compare: Record<Exclude<SortColumn, "path">, Compare> = {
+    name: (a, b) => byText(nameIn(a.key), nameIn(b.key)),
+    corpus: (a, b) => byText(a.corpus ?? "", b.corpus ?? ""),
+    size: (a, b) => (a.size ?? -1) - (b.size ?? -1),
+    updated: (a, b) => time(a) - time(b),
+  };
+  const column = columnOf(sort) as keyof typeof compare;
+  return [...rows].sort((a, b) => sign * compare[column](a, b));
+}
+
+function nameIn(key: string): string {
+  return key.slice(key.lastIndexOf("/") + 1);
+}
+
+export function columnOf(sort: Sort): SortColumn {
+  return sort.replace(/^-/, "") as SortColumn;
+}
+
+/** The order that a click on the head of a column asks for: the other one, or at first the one that is wanted most. */
+export function sortedBy(column: SortColumn, now: Sort): Sort {
+  if (now === column) return `-${column}`;
+  if (now === `-${column}`) return column;
+  return column === "size" || column === "updated" ? `-${column}` : column;
 }
 
 export function paramsOf(filters: Filters): URLSearchParams {
@@ -80,7 +117,7 @@ export function paramsOf(filters: Filters): URLSearchParams {
   if (filters.isPrefix) params.set("match", "start");
   if (filters.status) params.set("status", filters.status);
   if (filters.corpus) params.set("corpus", filters.corpus);
-  if (filters.sort !== "name") params.set("sort", filters.sort);
+  if (filters.sort !== "path") params.set("sort", filters.sort);
   return params;
 }
 
@@ -96,6 +133,8 @@ interface Listed {
 }
 
 const PAGE = 100;
+/** What a screen shows at once: the first rows are there earlier if few are sent with them. */
+const FIRST_PAGE = 40;
 const DELETION_TURNS = 12;
 const NOTHING: Listed = {
   rows: [],
@@ -139,13 +178,14 @@ export class Listing extends Store<Listed> {
       while (!this.snapshot().isComplete && this.snapshot().rows.length < this.wanted) {
         if (!this.snapshot().isLoading || this.snapshot().error)
           this.change({ isLoading: true, error: null });
+        const limit = this.token === null ? FIRST_PAGE : PAGE;
         const page = await this.client.get(
           "/api/documents",
           {
             ...(this.filters.isPrefix ? { prefix: this.filters.text } : { name: this.filters.text }),
             status: this.filters.status,
             corpus: this.filters.corpus,
-            limit: PAGE,
+            limit,
             next_token: this.token,
           },
           running.signal,
@@ -153,7 +193,7 @@ export class Listing extends Store<Listed> {
         if (running.signal.aborted) return;
         this.token = page.next_token ?? null;
         this.change({ rows: [...this.snapshot().rows, ...page.documents], isComplete: this.token === null });
-        sparse = page.documents.length < PAGE ? sparse + 1 : 0;
+        sparse = page.documents.length < limit ? sparse + 1 : 0;
         if (sparse === SPARSE_PAGES && this.token !== null) {
           this.wanted = 0;
           this.change({ isPaused: true });
