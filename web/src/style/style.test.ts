@@ -5,14 +5,26 @@ const folder = new URL(".", import.meta.url);
 const sheets = readdirSync(folder).filter((name) => name.endsWith(".css"));
 const read = (file: string) => readFileSync(new URL(file, folder), "utf8");
 
-test("no two style sheets style the same class: those of pages stay after the page is left", () => {
-  const places = new Map<string, Set<string>>();
-  for (const file of sheets) {
-    for (const [, name = ""] of read(file).matchAll(/^\s*[a-z]*\.([\w-]+)(?::[\w-]+)?(?: \{|,)$/gm))
-      places.set(name, (places.get(name) ?? new Set()).add(file));
-  }
+const EVERYWHERE = ["base.css", "parts.css", "frame.css"];
 
-  const shared = [...places].filter(([, files]) => files.size > 1).map(([name]) => name);
+test("no two style sheets of pages style the same class: they stay after the page is left", () => {
+  const owners = new Map<string, string>();
+  const shared: string[] = [];
+  const beginnings = sheets.flatMap((file) =>
+    [...read(file).matchAll(/^\s*[a-z]*\.([\w-]+)([^,{\n]*)[,{]$/gm)].map(
+      ([, name = "", rest = ""]) => [file, name, rest.trim()] as const,
+    ),
+  );
+  for (const [file, name, rest] of beginnings)
+    if (!rest) {
+      const owner = owners.get(name);
+      if (owner !== undefined && owner !== file) shared.push(`.${name}: ${owner}, ${file}`);
+      owners.set(name, file);
+    }
+  for (const [file, name] of beginnings) {
+    const owner = owners.get(name) ?? file;
+    if (owner !== file && !EVERYWHERE.includes(owner)) shared.push(`.${name}: ${owner}, ${file}`);
+  }
 
   expect(shared).toEqual([]);
 });

@@ -159,7 +159,7 @@ function Share({ response, settings }: { response: AskResponse; settings: Settin
     <>
       <Menu
         kind="quiet"
-        className="share"
+        className="share-menu"
         button={
           <>
             <Icon name="share" size={16} /> {text.share}

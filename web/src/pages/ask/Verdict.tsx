@@ -16,7 +16,7 @@ export function Verdict({ response }: { response: AskResponse }) {
   return (
     <div className="verdict-line">
       {checked && (
-        <span className={isWhole ? "whole" : "partial"}>
+        <span className={isWhole ? "verdict-good" : "verdict-warn"}>
           <Icon name={isWhole ? "check" : "warning"} size={16} />
           <span>
             <strong>

@@ -110,6 +110,7 @@ function Judging({ settings }: { settings: Settings }) {
             <Notice kind="warning">{text.notAnswerable}</Notice>
           )}
           <Notes notes={asking.response?.notes} />
+          {asking.text !== "" && <h2 className="visually-hidden">{text.answer}</h2>}
           <AnswerText asking={asking} onOpen={setOpen} />
           {isDone && (
             <>
