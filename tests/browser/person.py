@@ -48,6 +48,7 @@ class Person:
         clicks: How often they pressed the mouse's button.
         keys: How many keys they pressed; Ctrl-K is two.
         system_seconds: How long they waited for the page.
+        own_seconds: How long they think, point and type, by the model.
     """
 
     page: Page
@@ -55,13 +56,8 @@ class Person:
     clicks: int = 0
     keys: int = 0
     system_seconds: float = 0.0
-    _own_seconds: float = 0.0
+    own_seconds: float = 0.0
     _at: str = "keyboard"
-
-    @property
-    def seconds(self) -> float:
-        """What the task takes: their own time by the model, and the waiting."""
-        return self._own_seconds + self.system_seconds
 
     @contextmanager
     def waits(self) -> Iterator[None]:
@@ -133,17 +129,17 @@ class Person:
 
     def _click(self, locator: Locator, *, does: bool = True) -> None:
         self._think("mouse")
-        self._own_seconds += POINT_SECONDS + KEY_SECONDS
+        self.own_seconds += POINT_SECONDS + KEY_SECONDS
         self.clicks += 1
         if does:
             locator.first.click()
 
     def _count(self, keys: int) -> None:
         self.keys += keys
-        self._own_seconds += keys * KEY_SECONDS
+        self.own_seconds += keys * KEY_SECONDS
 
     def _think(self, at: str) -> None:
-        self._own_seconds += THINK_SECONDS + (HOME_SECONDS if at != self._at else 0)
+        self.own_seconds += THINK_SECONDS + (HOME_SECONDS if at != self._at else 0)
         self._at = at
 
     def _check_focus(self) -> None:

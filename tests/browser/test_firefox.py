@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import LocalStack
-
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
 FOLDER = Path(__file__).with_name("firefox")
@@ -25,7 +23,7 @@ TASKS = (
 
 
 @pytest.fixture(scope="module")
-def failures(console_url: str, stack: LocalStack) -> dict[str, str]:
+def failures(console_url: str) -> dict[str, str]:
     """Why each task failed; empty if it did not. A test that fails takes all of them again."""
     if FIREFOX is None:
         pytest.skip("Firefox is missing: apt install firefox-esr")
@@ -34,7 +32,6 @@ def failures(console_url: str, stack: LocalStack) -> dict[str, str]:
     done = subprocess.run(
         [NODE, FOLDER / "tasks.mjs", console_url, FIREFOX], capture_output=True, text=True, timeout=280, check=False
     )
-    stack.delete("samples/documents/people/from-firefox.md")
     assert done.returncode == 0, done.stdout + done.stderr
     return {line["name"]: line["failure"] for line in map(json.loads, done.stdout.splitlines())}
 

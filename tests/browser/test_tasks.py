@@ -207,10 +207,13 @@ def task_document(stack: LocalStack) -> None:
 @pytest.fixture(scope="module", autouse=True)
 def told() -> Iterator[None]:
     yield
-    for (name, hands), each in measured.items():
-        print(  # noqa: T201 - the table of docs/CONSOLE.md
-            f"| {name} | {hands} | {each.clicks} | {each.keys} | {each.system_seconds:.1f} | {each.seconds:.0f} |"
-        )
+    for name in TASKS:
+        if (name, "mouse") in measured and (name, "keyboard") in measured:
+            mouse, keyboard = measured[name, "mouse"], measured[name, "keyboard"]
+            seconds = [f"{each.own_seconds + each.system_seconds:.0f} s" for each in (mouse, keyboard)]
+            waits = f"{mouse.system_seconds:.1f} s"
+            actions = f"{mouse.clicks} + {mouse.keys} | {keyboard.keys}"
+            print(f"| {name} | {actions} | {waits} | {seconds[0]}, {seconds[1]} |")  # noqa: T201 - for docs/CONSOLE.md
 
 
 @pytest.mark.parametrize("hands", ["mouse", "keyboard"])
@@ -232,4 +235,4 @@ def test_a_task_is_done_within_a_minute(visit: Open, broken: str, name: str, han
     told.perform(person)
 
     measured[name, hands] = person
-    assert person.seconds < MAX_SECONDS
+    assert person.own_seconds < MAX_SECONDS  # what they wait depends on what else the machine does

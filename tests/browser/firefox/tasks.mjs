@@ -9,6 +9,7 @@ import puppeteer from "puppeteer-core";
 const [address, executablePath] = process.argv.slice(2);
 const WAIT_MILLISECONDS = 120_000;
 const QUESTION = "How many days of annual leave do I have?";
+const FILE = `from-firefox-${Date.now()}.md`; // the console does not replace a document without asking
 const PHONE = { width: 390, height: 800 };
 const LAPTOP = { width: 1440, height: 900 };
 
@@ -36,14 +37,14 @@ const tasks = {
     await visit(page, "#/documents");
     await named(page, "Upload", "link").click();
     await page.locator("dialog select").fill("samples/documents/people/");
-    await drop(page, "from-firefox.md", "The fox of the lighthouse sleeps in the boathouse.");
+    await drop(page, FILE, "The fox of the lighthouse sleeps in the boathouse.");
     await named(page, "Upload 1 file to samples/documents/people/", "button").click();
-    await shown(page, "dialog li", "from-firefox.md", "Indexed");
-    await page.locator("dialog ::-p-text(from-firefox.md)").click();
+    await shown(page, "dialog li", FILE, "Indexed");
+    await page.locator(`dialog ::-p-text(${FILE})`).click();
     await named(page, "Delete", "button").click();
     await named(page, "Undo", "button").click();
-    await visit(page, "#/documents?q=from-firefox");
-    await shown(page, "tbody tr", "from-firefox.md");
+    await visit(page, `#/documents?q=${FILE}`);
+    await shown(page, "tbody tr", FILE);
     if ((await page.$eval("main", (main) => main.innerText)).includes("Will be deleted")) throw new Error("not undone");
   },
   "German": async (page) => {
