@@ -115,7 +115,7 @@ def show(page: Page, address: str) -> None:
 
 def is_loaded(page: Page) -> None:
     """Wait until nothing loads any more."""
-    expect(page.locator(".loading, .skeleton, [aria-busy=true]")).to_have_count(0)
+    expect(page.locator(".loading, .skeleton, .spinner, [aria-busy=true]")).to_have_count(0)
     page.wait_for_load_state("networkidle")
 
 
