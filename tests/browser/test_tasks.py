@@ -127,10 +127,10 @@ def change_an_attribute(person: Person) -> None:
     page = person.page
     person.choose(button(page, "Edit"))
     person.choose(button(page, "Add an attribute"))
-    person.write(page.get_by_role("textbox", name="Name").last, f"year{person.hands}")
-    person.write(page.get_by_role("textbox", name=f"Value of year{person.hands}"), "2026")
+    person.write(page.get_by_role("textbox", name="Name").last, f"y{NEW}{person.hands}")
+    person.write(page.get_by_role("textbox", name=f"Value of y{NEW}{person.hands}"), "2026")
     person.choose(button(page, "Save"))
-    person.sees(page.locator("dt").filter(has_text=f"year{person.hands}"))
+    person.sees(page.locator("dt").filter(has_text=f"y{NEW}{person.hands}"))
 
 
 def delete_and_undo(person: Person) -> None:
