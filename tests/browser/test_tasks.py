@@ -144,7 +144,7 @@ def delete_and_undo(person: Person) -> None:
 def judge_ten_results(person: Person) -> None:
     page = person.page
     question = page.get_by_role("textbox", name="Question")
-    person.write(question, f"What may a hotel night cost {person.hands}?")
+    person.write(question, f"What may a hotel night cost? {NEW} {person.hands}")
     person.press("Enter")
     articles = page.get_by_role("article")
     person.sees(articles.nth(9))
