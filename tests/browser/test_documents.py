@@ -490,7 +490,7 @@ def test_what_can_succeed_is_tried_again_after_a_confirmation_with_the_count(vis
         route.fulfill(json={"documents": documents, "unreadable": [], "complete": True, "next_token": None})
 
     def replayed(route: Route) -> None:
-        named = route.request.post_data_json["documents"]
+        named = body_of(route.request)["documents"]
         sent = [{"id": uri, "uri": uri, "updated_at": None} for uri in named]
         route.fulfill(json={"documents": sent, "deleted": 0, "unreadable": 0, "shared": 0, "next_token": None})
 
