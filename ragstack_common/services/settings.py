@@ -1,6 +1,8 @@
 """The settings in force, and where each of them comes from."""
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, is_dataclass
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
@@ -16,6 +18,9 @@ from ragstack_common.settings.ingestion import (
 
 MAX_CHARACTERS: Final = 500
 """Longest value that is shown whole."""
+
+_LINK: Final = re.compile(r"\[([^]]+)]\([^)]*\)")
+"""A link to a page of the documentation, which the table of the settings has."""
 
 Origin = Literal["default", "context", "settings file", "target", "environment"]
 
@@ -74,14 +79,16 @@ def _variables(env: Mapping[str, str], chosen: Mapping[str, tuple[str, Origin]])
             value=default if is_default else _cut(value),
             default=default,
             origin="default" if is_default else origin,
-            description=field.description,
+            description=field.description and _LINK.sub(r"\1", field.description),
         )
 
 
 def _text(value: Any) -> str | None:
     if value is None or value == ():
         return None
-    return ",".join(map(str, value)) if isinstance(value, tuple) else as_text(value)
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return as_text(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value)
 
 
 def _cut(value: str) -> str:

@@ -29,6 +29,14 @@ def test_settings_that_nobody_chose_have_their_defaults(call: Call) -> None:
     assert found["ANSWER_MAX_TOKENS"]["description"] == "longest answer, in tokens"
 
 
+def test_defaults_are_as_one_would_write_them_and_descriptions_have_no_links(call: Call) -> None:
+    found = listed(call)
+
+    assert json.loads(found["RERANKING_WEIGHTS"]["value"])["phrase"] == 0.5
+    assert found["RERANKING_WEIGHTS"]["description"] == "weights of the lexical reranker"
+    assert not [name for name, each in found.items() if "](" in (each["description"] or "")]
+
+
 def test_each_setting_says_where_it_comes_from(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = {
         "context": {"ANSWER_MAX_TOKENS": "2000", "auth": "oidc,iam"},
