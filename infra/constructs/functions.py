@@ -314,11 +314,16 @@ def viewer_function(scope: Construct, path: IngestionPath, options: Options, iss
 
 
 def _grant_alarms(function: lambda_.Function) -> None:
-    """Allow a function to list alarms. Source: service authorization reference, DescribeAlarms."""
+    """Allow a function to list alarms and to read metrics, which have no resources.
+
+    Source: service authorization reference, DescribeAlarms and GetMetricData.
+    """
     alarms = Stack.of(function).format_arn(
         service="cloudwatch", resource="alarm", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
     )
     iam.Grant.add_to_principal(actions=["cloudwatch:DescribeAlarms"], grantee=function, resource_arns=[alarms])
+    iam.Grant.add_to_principal(actions=["cloudwatch:GetMetricData"], grantee=function, resource_arns=["*"])
     finding = "Resource::arn:<AWS::Partition>:cloudwatch:<AWS::Region>:<AWS::AccountId>:alarm:*"
     assert function.role is not None
     acknowledge(function.role, "IAM5", "CloudFormation names the alarms, and a list names none", finding=finding)
+    acknowledge(function.role, "IAM5", "Metrics have no resources", finding="Resource::*")

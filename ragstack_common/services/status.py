@@ -32,6 +32,10 @@ DEAD_LETTERS: Final = "dead letters"
 WITHOUT_CLOUDWATCH: Final = "The alarms could not be read from CloudWatch"
 WITHOUT_ALARMS: Final = "This deployment has no alarms, or does not know its own name"
 
+AGE_SECONDS: Final = 600
+"""How far back the age of the oldest message is looked for: SQS reports it every minute, and later for a queue that was
+not used."""
+
 _WAITING: Final = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed")
 _IN_FLIGHT: Final = "ApproximateNumberOfMessagesNotVisible"
 
@@ -43,7 +47,7 @@ class QueueDepth(BaseModel, defer_build=True):
     waiting: int = Field(description="Messages that wait, also for a delay")
     in_flight: int = Field(description="Messages that a function works on")
     oldest_seconds: float | None = Field(
-        default=None, description="Age of the oldest message; null, because SQS reports it only to CloudWatch"
+        default=None, description="Age of the oldest message; null if none waits, or CloudWatch does not know it"
     )
 
 
@@ -114,6 +118,7 @@ class DeploymentStatus:
             job = self._last_reconciliation()
         with failing_as(ServiceUnavailableError, "The queues could not be read"):
             queues = [read_depth(self.sqs, name, url) for name, url in self.queue_urls.items()]
+        self._add_ages(queues)
         dead = sum(each.waiting + each.in_flight for each in queues if each.name == DEAD_LETTERS)
         return StatusReport(
             documents=documents,
@@ -125,6 +130,19 @@ class DeploymentStatus:
             word_search=self.word_search(),
             notes=notes,
         )
+
+    def _add_ages(self, queues: Sequence[QueueDepth]) -> None:
+        # Each metric costs as much as the list of alarms, so only those of queues in which something waits are read.
+        waiting = [each for each in queues if each.waiting]
+        if not waiting:
+            return
+        try:
+            ages = read_ages(self.cloudwatch, [self.queue_urls[each.name] for each in waiting], self.clock())
+        except (ClientError, BotoCoreError) as error:
+            LOGGER.warning("The ages of messages could not be read from CloudWatch: %s", error)
+            return
+        for queue, age in zip(waiting, ages, strict=True):
+            queue.oldest_seconds = age
 
     def _documents(self) -> dict[str, int]:
         counts = Catalogue(self.dynamodb, self.table).statuses()
@@ -178,3 +196,27 @@ def read_alarms(cloudwatch: "BaseClient", prefix: str) -> list[Mapping[str, Any]
     # CloudFormation names an alarm STACK-ID-SUFFIX; another deployment's prefix may begin with this one.
     stacks = tuple(f"{prefix}{stack}-" for stack in STACKS)
     return [alarm for page in pages for alarm in page["MetricAlarms"] if alarm["AlarmName"].startswith(stacks)]
+
+
+def read_ages(cloudwatch: "BaseClient", queue_urls: Sequence[str], now: float) -> list[float | None]:
+    """Return the age in seconds of the oldest message of each queue, as SQS last reported it; None if it did not."""
+    queries = [
+        {
+            "Id": f"queue{number}",
+            "MetricStat": {
+                "Metric": {
+                    "Namespace": "AWS/SQS",
+                    "MetricName": "ApproximateAgeOfOldestMessage",
+                    "Dimensions": [{"Name": "QueueName", "Value": url.rpartition("/")[2]}],
+                },
+                "Period": 60,
+                "Stat": "Maximum",
+            },
+        }
+        for number, url in enumerate(queue_urls)
+    ]
+    answer = cloudwatch.get_metric_data(
+        MetricDataQueries=queries, StartTime=now - AGE_SECONDS, EndTime=now, ScanBy="TimestampDescending"
+    )
+    values = {each["Id"]: each["Values"] for each in answer["MetricDataResults"]}
+    return [next(iter(values.get(query["Id"], ())), None) for query in queries]

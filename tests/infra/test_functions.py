@@ -57,7 +57,7 @@ RIGHTS = {
     | READING_A_QUEUE
     | {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"}
     | {"dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-    | {"cloudwatch:DescribeAlarms"}
+    | {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
     | {"s3:DeleteObject", "s3:GetObject", "s3:GetObjectVersion", "s3:ListBucket", "s3:PutObject"}
     | WORDS,
     "ingestion": SENDING
@@ -152,14 +152,15 @@ def test_no_policy_allows_an_action_with_a_wildcard(with_headers: Any) -> None:
         assert not [action for action in actions if "*" in action], statement
 
 
-def test_only_tracing_may_touch_every_resource(with_headers: Any) -> None:
+def test_only_tracing_and_metrics_may_touch_every_resource(with_headers: Any) -> None:
     unbound = [
         statement["Action"]
         for _, statement in with_headers.statements()
         if statement["Effect"] == "Allow" and statement.get("Resource") == "*"
     ]
 
-    assert unbound == [["xray:PutTelemetryRecords", "xray:PutTraceSegments"]] * len(SERVICES)
+    tracing = ["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
+    assert sorted(unbound) == sorted([["cloudwatch:GetMetricData", *tracing], *[tracing] * (len(SERVICES) - 1)])
 
 
 @pytest.mark.parametrize("service", sorted(RIGHTS))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -126,6 +126,44 @@ def test_messages_are_counted_by_queue(aws: Aws, report: Report) -> None:
     depths = {each["name"]: (each["waiting"], each["in_flight"]) for each in found["queues"]}
     assert depths == {"events": (0, 1), "status checks": (1, 0), "jobs": (0, 0), "dead letters": (3, 0)}
     assert found["dead_letters"] == 3
+
+
+def age(aws: Aws, url: str, seconds: float, minutes_ago: int) -> None:
+    metric = {
+        "MetricName": "ApproximateAgeOfOldestMessage",
+        "Dimensions": [{"Name": "QueueName", "Value": url.rpartition("/")[2]}],
+        "Timestamp": datetime.now(UTC) - timedelta(minutes=minutes_ago),
+        "Value": seconds,
+    }
+    aws.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=[metric])
+
+
+def test_a_queue_in_which_something_waits_has_the_age_of_its_oldest_message(aws: Aws, report: Report) -> None:
+    age(aws, aws.ingestion_url, 30, 9)
+    age(aws, aws.ingestion_url, 90, 2)
+    age(aws, aws.status_url, 40, 2)
+    aws.sqs.send_message(QueueUrl=aws.ingestion_url, MessageBody="now")
+
+    found = report()
+
+    ages = {each["name"]: each["oldest_seconds"] for each in found["queues"]}
+    assert ages == {"events": 90, "status checks": None, "jobs": None, "dead letters": None}
+
+
+def test_ages_are_read_only_of_queues_in_which_something_waits(aws: Aws, report: Report) -> None:
+    """CloudWatch bills each metric of a request."""
+    asked: list[str] = []
+    aws.cloudwatch.meta.events.register(
+        "before-call.cloudwatch.GetMetricData", lambda model, **_: asked.append(model.name)
+    )
+
+    report()
+    assert asked == []
+    aws.sqs.send_message(QueueUrl=aws.ingestion_url, MessageBody="now")
+    found = report()
+
+    assert asked == ["GetMetricData"]
+    assert {each["oldest_seconds"] for each in found["queues"]} == {None}
 
 
 def test_firing_alarms_of_this_deployment_come_first(aws: Aws, report: Report) -> None:
