@@ -135,9 +135,7 @@ class Failures:
         with self._dead_letters.reading() as reading:
             in_queue = {message.message_id for message in reading.messages}
             if missing := [name for name in request.message_ids if name not in in_queue]:
-                raise NotFoundError(
-                    f"The dead-letter queue does not have the message {', '.join(missing)} now; nothing was discarded"
-                )
+                raise NotFoundError(f"No message {', '.join(missing)} needs a decision now; nothing was discarded")
             chosen = [
                 message
                 for message in reading.messages
@@ -164,7 +162,7 @@ class Failures:
                 unknown.append(uri)
         if unknown:
             raise NotFoundError(
-                f"Neither the registry nor the bucket nor a dead letter knows {', '.join(unknown)}; nothing was sent"
+                f"Neither the registry nor the bucket nor a failed message knows {', '.join(unknown)}; nothing was sent"
             )
 
     def _send(self, messages: Sequence[FailedMessage], answer: ReplayAnswer, sent: dict[str, ReplayedDocument]) -> None:
@@ -205,7 +203,7 @@ def _failed_document(record: DocumentRecord, messages: Sequence[FailedMessage]) 
     if is_failed:
         advice, can_replay = advice_for(record.reason)
     elif is_known and record.is_final and messages:
-        advice = f"The document is {record.status} now: replay clears its dead letters"
+        advice = f"The document is {record.status} now: replay removes the messages that need a decision"
     said = [record.reason if is_failed else None, *(message.cause for message in messages)]
     since = (record.finished_at if record.is_final else record.received_at) or record.updated_at
     return FailedDocument(

@@ -90,7 +90,10 @@ def test_each_failed_document_is_listed_once_with_all_reasons(aws: Aws, call: Ca
     assert (both["status"], both["attempts"], set(both["message_ids"])) == ("FAILED", 1, set(ids))
     assert (alone["status"], alone["message_ids"]) == ("FAILED", [])
     assert (found[uri("buried.md")]["status"], found[uri("buried.md")]["can_replay"]) == ("UNKNOWN", True)
-    assert found[uri("fixed.md")]["advice"] == "The document is INDEXED now: replay clears its dead letters"
+    assert (
+        found[uri("fixed.md")]["advice"]
+        == "The document is INDEXED now: replay removes the messages that need a decision"
+    )
 
 
 @pytest.mark.parametrize(
@@ -356,7 +359,7 @@ def test_if_a_message_is_not_in_the_queue_nothing_is_deleted(aws: Aws, call: Cal
     answer = call("POST", DISCARD, {"message_ids": [there, "nowhere"]})
 
     assert error_of(answer) == (404, "NotFound")
-    assert "message nowhere now; nothing was discarded" in answer[1]["error"]["message"]
+    assert "No message nowhere needs a decision now; nothing was discarded" in answer[1]["error"]["message"]
     assert remaining(aws) == ["x"]
 
 
