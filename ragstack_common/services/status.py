@@ -198,7 +198,7 @@ def read_alarms(cloudwatch: "BaseClient", prefix: str) -> list[Mapping[str, Any]
     return [alarm for page in pages for alarm in page["MetricAlarms"] if alarm["AlarmName"].startswith(stacks)]
 
 
-def read_ages(cloudwatch: "BaseClient", queue_urls: Sequence[str], now: float) -> list[float | None]:
+def read_ages(cloudwatch: Any, queue_urls: Sequence[str], now: float) -> list[float | None]:
     """Return the age in seconds of the oldest message of each queue, as SQS last reported it; None if it did not."""
     queries = [
         {

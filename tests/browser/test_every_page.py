@@ -51,7 +51,9 @@ PARTS: Final = {
         "#/quality/gaps",
     ),
     "operate": (
+        "#/admin/people",
         "#/admin/access",
+        "#/admin/settings",
         "#/admin/view-as?as=user:bob,group:engineering",
     ),
 }

@@ -161,15 +161,15 @@ def judge_ten_results(person: Person) -> None:
 def revoke_a_right(person: Person) -> None:
     page = person.page
     person.select(page.get_by_label("Effect"), "deny")
-    person.write(page.get_by_role("main").get_by_label("Who").first, "user:zoe")
+    person.write(page.get_by_role("combobox", name="Who").first, "user:zoe")
     person.select(page.get_by_role("combobox", name="Label"), "people")
     person.choose(button(page, re.compile("^Continue")))
     person.choose(button(page.get_by_role("dialog"), "Deny"))
-    change = page.get_by_role("row", name="deny user:zoe at people")
+    change = page.get_by_role("row").filter(has_text="denied people").filter(has_text="user:zoe")
     person.sees(change)
 
-    change.get_by_role("button", name="Remove").click()  # for the next test
-    button(page.get_by_role("dialog"), "Remove the change").click()
+    change.get_by_role("button", name="Take back").click()  # for the next test
+    button(page.get_by_role("dialog"), "Take back").click()
     expect(change).to_have_count(0)
 
 

@@ -2,6 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { ApiError, Client } from "./api/client";
+import type { Me } from "./api/types";
 import { AppContext, type AppValues } from "./context";
 import { SignOutButton } from "./frame/Account";
 import { Frame, type PageEntry } from "./frame/Frame";
@@ -35,7 +36,6 @@ const PAGES: readonly PageEntry[] = [
   { name: "admin", icon: "admin", right: "operate", load: OperatePage.load, body: () => <OperatePage /> },
 ];
 
-// While the service says who is here, the page of the address loads.
 PAGES.find(({ name }) => name === parsePlace(location.hash).page)?.load?.();
 
 export function App({ session }: { session: Session }) {
@@ -48,7 +48,21 @@ export function App({ session }: { session: Session }) {
     whoIs(client, session).then(setKnown, (reason: unknown) => setError(ApiError.of(reason)));
   }, [client, session]);
   useEffect(identify, [identify]);
-  const context = useMemo(() => (known ? { client, session, ...known } : null), [client, session, known]);
+  const refreshMe = useCallback(() => {
+    client.get("/api/me", {}).then(
+      (me) => setKnown((before) => before && withMe(before, me)),
+      () => undefined, // what needs it says so
+    );
+  }, [client]);
+  useEffect(() => {
+    const onShown = () => document.hidden || refreshMe();
+    document.addEventListener("visibilitychange", onShown);
+    return () => document.removeEventListener("visibilitychange", onShown);
+  }, [refreshMe]);
+  const context = useMemo(
+    () => (known ? { client, session, refreshMe, ...known } : null),
+    [client, session, refreshMe, known],
+  );
 
   if (error?.status === 401)
     return <Welcome session={session} reason={error.code === NOT_SIGNED_IN ? null : error.message} />;
@@ -77,6 +91,15 @@ export function App({ session }: { session: Session }) {
 }
 
 type Known = Pick<AppValues, "me" | "kept" | "isSignedIn">;
+
+/** With the rights of now; the same object if they did not change, and for another person, whose page loads again. */
+function withMe(known: Known, me: Me): Known {
+  const { expires_at: _, ...now } = me;
+  const { expires_at: __, ...before } = known.me;
+  return me.name !== known.me.name || JSON.stringify(now) === JSON.stringify(before)
+    ? known
+    : { ...known, me };
+}
 
 async function whoIs(client: Client, session: Session): Promise<Known> {
   if (session.isSignedOut) belongTo(null);

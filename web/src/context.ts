@@ -12,6 +12,8 @@ export interface AppValues {
   kept: Kept;
   /** Whether somebody has signed in. */
   isSignedIn: boolean;
+  /** Ask the service again what the person may do. */
+  refreshMe: () => void;
 }
 
 export const AppContext = createContext<AppValues | null>(null);
@@ -105,13 +107,20 @@ export function useAction(): Action {
   return { run, cancel, isRunning, error };
 }
 
-/** Do something again and again while it is wanted, and the page is seen. */
+/** Do something again and again while it is wanted and the page is seen, and at once when it is seen again. */
 export function useRepeated(seconds: number, isWanted: boolean, action: () => void): void {
   useEffect(() => {
     if (!isWanted) return;
     const timer = setInterval(() => {
       if (!document.hidden) action();
     }, seconds * 1000);
-    return () => clearInterval(timer);
+    const onShown = () => {
+      if (!document.hidden) action();
+    };
+    document.addEventListener("visibilitychange", onShown);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", onShown);
+    };
   }, [seconds, isWanted, action]);
 }

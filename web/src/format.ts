@@ -6,7 +6,7 @@ type Options = Intl.NumberFormatOptions;
 /** To make a format takes longer than to use it, and lists have thousands of numbers. */
 const formats = new Map<string, Intl.NumberFormat>();
 
-function number(value: number, options: Options = {}): string {
+export function number(value: number, options: Options = {}): string {
   const key = JSON.stringify([locale(), options]);
   const known = formats.get(key) ?? new Intl.NumberFormat(locale(), options);
   formats.set(key, known);
@@ -53,6 +53,11 @@ export function time(iso: string | null | undefined): string {
       format: new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }),
     };
   return times.format.format(new Date(iso));
+}
+
+/** The time of day. */
+export function clock(when: string | Date): string {
+  return new Intl.DateTimeFormat(locale(), { timeStyle: "short" }).format(new Date(when));
 }
 
 const DAY_SECONDS = 86_400;

@@ -1,6 +1,7 @@
 /** Who uses the console, what they may do, and how it looks to them. */
 import { useState } from "react";
 import type { Me } from "../api/types";
+import { useApp } from "../context";
 import {
   chooseLanguage,
   LANGUAGES,
@@ -31,12 +32,14 @@ export function nameOf(me: Me): string {
 
 export function Account({ me, session, isSignedIn }: Props) {
   const text = useMessages("frame");
+  const { refreshMe } = useApp();
   const hasPeople = session.hasSignIn;
   const name = isSignedIn ? nameOf(me) : text.notSignedIn;
   const groups = groupsOf(me);
   return (
     <Menu
       className="account"
+      onOpen={refreshMe}
       button={
         <>
           <span className="avatar" aria-hidden="true">

@@ -10,6 +10,7 @@ interface Props {
   kind?: "quiet" | "icon" | "primary";
   className?: string;
   isDisabled?: boolean;
+  onOpen?: () => void;
   /** The content, which can close it. */
   children: ReactNode | ((close: () => void) => ReactNode);
 }
@@ -17,7 +18,7 @@ interface Props {
 const GAP_PIXELS = 6;
 const FOCUSABLE = "a[href], button:not(:disabled), input, select, textarea, summary, [tabindex='0']";
 
-export function Menu({ button, label, kind, className = "", isDisabled, children }: Props) {
+export function Menu({ button, label, kind, className = "", isDisabled, onOpen, children }: Props) {
   const id = useId();
   const opener = useRef<HTMLButtonElement>(null);
   const panel = useRef<HTMLDivElement>(null);
@@ -56,7 +57,10 @@ export function Menu({ button, label, kind, className = "", isDisabled, children
         ref={panel}
         className="menu"
         popover="auto"
-        onToggle={(event) => setOpen(event.newState === "open")}
+        onToggle={(event) => {
+          setOpen(event.newState === "open");
+          if (event.newState === "open") onOpen?.();
+        }}
         onKeyDown={(event) => {
           const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
           if (step === undefined || (event.target as Element).matches("input, select, textarea")) return;

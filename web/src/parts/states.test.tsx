@@ -2,7 +2,6 @@ import { renderToStaticMarkup } from "react-dom/server";
 import { expect, test } from "vitest";
 import { ApiError } from "../api/client";
 import { AppContext, type AppValues } from "../context";
-import { MissingGroups } from "../pages/operate/Groups";
 import { ErrorBox, Notes, sentence } from "./states";
 
 test("every note of an answer is shown, also two of the same kind", () => {
@@ -25,16 +24,6 @@ test("every note of an answer is shown, also two of the same kind", () => {
 
 test("a text ends as a sentence does", () => {
   expect(["No", "No.", "Why?"].map(sentence)).toEqual(["No.", "No.", "Why?"]);
-});
-
-test("every group is offered on which an explanation depends", () => {
-  const groups = Array.from({ length: 12 }, (_, number) => `group:${number}`);
-
-  const shown = renderToStaticMarkup(
-    <MissingGroups viewer="user:alice" missing={groups} onAdd={() => undefined} />,
-  );
-
-  expect(shown.match(/<button/g)).toHaveLength(12);
 });
 
 test("a refused proof is explained as the API explains it, with a way to sign in", () => {

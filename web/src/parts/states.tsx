@@ -1,7 +1,7 @@
 /** What people see while there is nothing else to see. */
 
 import type { ReactNode } from "react";
-import { useContext, useEffect, useState } from "react";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { ApiError } from "../api/client";
 import type { Note } from "../api/types";
 import { AppContext, type Loaded } from "../context";
@@ -10,7 +10,7 @@ import { NOT_SIGNED_IN } from "../session";
 import { Icon, type IconName } from "./Icon";
 import { plain } from "./names";
 import { SignInButton } from "./SignInButton";
-import { Button } from "./shapes";
+import { Button, Skeleton } from "./shapes";
 
 const SLOW_SECONDS = 4;
 
@@ -34,6 +34,15 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
   const known = error instanceof ApiError ? error : null;
   const session = useContext(AppContext)?.session;
   const isUnknown = known?.status === 401;
+  const again = useRef<HTMLButtonElement>(null);
+  // When what failed is here, the button that was pressed is gone.
+  useLayoutEffect(
+    () => () => {
+      const isFocused = again.current !== null && again.current === document.activeElement;
+      if (isFocused) document.getElementById("main")?.focus();
+    },
+    [],
+  );
   const title = known?.isOffline
     ? text.noConnection
     : isUnknown
@@ -63,20 +72,32 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
       {isUnknown && session ? (
         <SignInButton session={session} isPrimary />
       ) : (
-        onRetry && <Button onClick={onRetry}>{text.tryAgain}</Button>
+        onRetry && (
+          <Button ref={again} onClick={onRetry}>
+            {text.tryAgain}
+          </Button>
+        )
       )}
     </section>
   );
 }
 
 interface AwaitProps {
-  of: Loaded<unknown>;
+  of: Pick<Loaded<unknown>, "error" | "reload">;
   what: string;
+  /** How many lines stand for what loads. */
+  lines?: number;
 }
 
 /** Why something that is loaded is not here yet. */
-export function Await({ of: { error, reload }, what }: AwaitProps) {
-  return error ? <ErrorBox error={error} onRetry={reload} /> : <Loading what={what} />;
+export function Await({ of: { error, reload }, what, lines }: AwaitProps) {
+  if (error) return <ErrorBox error={error} onRetry={reload} />;
+  return (
+    <>
+      <Loading what={what} />
+      {lines && <Skeleton lines={lines} />}
+    </>
+  );
 }
 
 interface Step {

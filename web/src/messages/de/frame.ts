@@ -27,7 +27,7 @@ export const frame: Messages["frame"] = {
   noRights: "keine",
   seesAll: "Sieht alle Dokumente",
   sees: (labels) => `Sieht ${labels}`,
-  seesNothing: "Sieht nur Dokumente ohne Label",
+  seesNothing: "Sieht keine Dokumente",
   writes: (prefix) => `Schreibt in ${prefix}`,
   writesSome: (count) => `Schreibt in ${counted(count, "Ordner", "Ordner")}`,
   writesEverywhere: "Schreibt überall",

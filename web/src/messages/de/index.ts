@@ -1,4 +1,5 @@
 import type { Messages } from "..";
+import { admin } from "./admin";
 import { ask } from "./ask";
 import { documents } from "./documents";
 import { frame } from "./frame";
@@ -6,4 +7,4 @@ import { parts } from "./parts";
 import { quality } from "./quality";
 import { search } from "./search";
 
-export const de: Messages = { ask, documents, frame, parts, quality, search };
+export const de: Messages = { admin, ask, documents, frame, parts, quality, search };

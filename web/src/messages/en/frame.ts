@@ -27,7 +27,7 @@ export const frame = {
   noRights: "none",
   seesAll: "Sees every document",
   sees: (labels: string) => `Sees ${labels}`,
-  seesNothing: "Sees documents without a label only",
+  seesNothing: "Sees no documents",
   writes: (prefix: string) => `Writes ${prefix}`,
   writesSome: (count: number) => `Writes in ${counted(count, "folder", "folders")}`,
   writesEverywhere: "Writes everywhere",

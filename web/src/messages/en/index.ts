@@ -1,3 +1,4 @@
+import { admin } from "./admin";
 import { ask } from "./ask";
 import { documents } from "./documents";
 import { frame } from "./frame";
@@ -5,4 +6,4 @@ import { parts } from "./parts";
 import { quality } from "./quality";
 import { search } from "./search";
 
-export const en = { ask, documents, frame, parts, quality, search };
+export const en = { admin, ask, documents, frame, parts, quality, search };

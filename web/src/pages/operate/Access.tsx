@@ -1,188 +1,237 @@
-/** The rules of access: who sees which label, and the changes since the access file. */
+/** The rules of access: who sees which label, the changes since the access file, and why somebody sees a document. */
 
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { components } from "../../api/schema";
-import { useAction, useApp, useLoaded } from "../../context";
+import { useApp, useLoaded } from "../../context";
 import { time } from "../../format";
+import { type Messages, useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { Confirm } from "../../parts/Dialog";
 import { Select, TextField } from "../../parts/fields";
 import { plain } from "../../parts/names";
-import { Badge, Button, Card, Hidden, VisibleBadge } from "../../parts/shapes";
-import { Await, Empty, ErrorBox } from "../../parts/states";
+import { Badge, Button, Card, Chip, Hidden } from "../../parts/shapes";
+import { Await, Empty, Notice } from "../../parts/states";
 import { Table } from "../../parts/Table";
-import { address } from "../../route";
-import { MissingGroups, SeenGroups } from "./Groups";
+import { address, go, usePlace } from "../../route";
+import { MissingGroups, Rule, SeenGroups, SightBadge } from "./Groups";
+import { PrincipalField, type Rules, usePrincipals, useRules } from "./PrincipalField";
 
-type Rules = components["schemas"]["RulesView"];
 type Change = components["schemas"]["RuleChange"];
-type Explanation = components["schemas"]["Explanation"];
-
-export function useRules() {
-  return useLoaded("access", (client, signal) => client.get("/api/access", {}, signal));
-}
+type Label = Rules["labels"][number];
+type Text = Messages["admin"]["access"];
 
 export function AccessTab() {
+  const text = useMessages("admin").access;
+  const { session, refreshMe } = useApp();
   const rules = useRules();
+  const known = usePrincipals(rules.data);
   const [change, setChange] = useState<Change | null>(null);
-  if (rules.data === null) {
-    return <Await of={rules} what="the rules" />;
-  }
-  const { labels } = rules.data;
-  if (labels.length === 0) {
+  const labels = useRef<HTMLElement>(null);
+  const isChanged = useRef(false);
+  // What was pressed to change a rule may be gone with it.
+  useEffect(() => {
+    if (rules.data && isChanged.current && document.activeElement === document.body) labels.current?.focus();
+    isChanged.current = false;
+  }, [rules.data]);
+  if (rules.data === null) return <Await of={rules} what={text.loading} lines={6} />;
+  if (rules.data.labels.length === 0)
     return (
-      <Empty title="There are no labels">
-        <p>This deployment has no access file with labels, so its rules cannot be changed here.</p>
+      <Empty title={text.noLabels} icon="lock">
+        <p>{text.noLabelsHint}</p>
       </Empty>
     );
-  }
   return (
     <>
-      <Labels rules={rules.data} />
-      <Add rules={rules.data} onChange={setChange} />
+      {session.hasSignIn && session.settings.anonymous && <Notice kind="warning">{text.open}</Notice>}
+      <Labels ref={labels} rules={rules.data} onChange={setChange} />
+      <Add rules={rules.data} known={known} onChange={setChange} />
       <Changes rules={rules.data} onChange={setChange} />
-      <Explain rules={rules.data} />
-      {change && <ConfirmChange change={change} onClose={() => setChange(null)} onDone={rules.reload} />}
+      <Explain known={known} />
+      {change && (
+        <ConfirmChange
+          change={change}
+          onClose={() => setChange(null)}
+          onDone={() => {
+            isChanged.current = true;
+            rules.reload();
+            refreshMe(); // it may be about oneself
+          }}
+        />
+      )}
     </>
   );
 }
 
-interface PrincipalProps {
-  value: string;
-  onChange: (value: string) => void;
-  rules: Rules | null;
-  pattern?: string;
+interface LabelsProps {
+  rules: Rules;
+  onChange: (change: Change) => void;
+  ref: React.Ref<HTMLElement>;
 }
 
-/** A user or a group, with those that the rules name as suggestions. */
-export function PrincipalField({ rules, ...field }: PrincipalProps) {
+function Labels({ rules, onChange, ref }: LabelsProps) {
+  const text = useMessages("admin").access;
+  const people = useMessages("admin").people;
+  const changed = new Set(rules.changes.map(({ label, principal }) => JSON.stringify([label, principal])));
+  const isChange = (label: string, principal: string) => changed.has(JSON.stringify([label, principal]));
   return (
-    <TextField
-      {...field}
-      label="Who (such as user:alice or group:people)"
-      className="grow"
-      required
-      autoComplete="off"
-      spellCheck={false}
-      known={principals(rules)}
-    />
-  );
-}
-
-/** Whom the rules name. */
-function principals(rules: Rules | null): string[] {
-  if (rules === null) return [];
-  const named = [
-    ...rules.labels.flatMap(({ allow, deny }) => [...allow, ...deny]),
-    ...rules.sees_everything,
-    ...Object.values(rules.rights).flat(),
-    ...rules.changes.map(({ principal }) => principal),
-  ];
-  return [...new Set(named)].filter((name) => name !== "everyone").sort();
-}
-
-function Names({ names, kind }: { names: string[]; kind: string }) {
-  if (names.length === 0) return <span className="small">nobody</span>;
-  return (
-    <ul className="row names">
-      {names.map((name) => (
-        <li key={name} className={`badge ${kind}`} dir="auto">
-          {name}
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function Labels({ rules }: { rules: Rules }) {
-  return (
-    <Card title="Labels" isScrolling>
+    <Card title={text.labels} ref={ref}>
       <Table
         isCards
         rows={rules.labels}
         keyOf={({ label }) => label}
         columns={[
-          ["Label", ({ label }) => label],
-          ["Allowed", ({ allow }) => <Names names={allow} kind="good" />],
-          ["Denied, even if allowed", ({ deny }) => <Names names={deny} kind="bad" />],
+          [text.label, ({ label }) => plain(label)],
+          [
+            text.allowed,
+            ({ label, allow }) => (
+              <Names
+                names={allow}
+                removeLabel={(name) => text.revoke(name, plain(label))}
+                onRemove={(principal) =>
+                  onChange({ label, principal, effect: isChange(label, principal) ? null : "deny" })
+                }
+              />
+            ),
+          ],
+          [
+            text.denied,
+            ({ label, deny }: Label) => (
+              <Names
+                names={deny}
+                removeLabel={(name) => text.lift(name, plain(label))}
+                canRemove={(principal) => isChange(label, principal)}
+                onRemove={(principal) => onChange({ label, principal, effect: null })}
+              />
+            ),
+          ],
         ]}
       />
-      <p className="small">
-        {["Operators", ...rules.sees_everything].join(", ")} see every document. Rights:{" "}
-        {Object.entries(rules.rights)
-          .map(([right, holders]) => `${right} for ${holders.join(", ") || "nobody"}`)
-          .join("; ")}
-        .
+      <p className="small" dir="auto">
+        {text.seesAll(rules.sees_everything.map(plain))}
       </p>
+      <h3>{text.rights}</h3>
+      <dl className="rights">
+        {Object.entries(rules.rights).map(([right, holders]) => (
+          <div key={right}>
+            <dt>{people.rightNames[right] ?? right}</dt>
+            <dd>
+              <Names names={holders} />
+            </dd>
+          </div>
+        ))}
+      </dl>
     </Card>
   );
 }
 
-function Add({ rules, onChange }: { rules: Rules; onChange: (change: Change) => void }) {
+interface NamesProps {
+  names: readonly string[];
+  removeLabel?: (name: string) => string;
+  canRemove?: (name: string) => boolean;
+  onRemove?: (name: string) => void;
+}
+
+function Names({ names, removeLabel, canRemove = () => true, onRemove }: NamesProps) {
+  const text = useMessages("admin").access;
+  if (names.length === 0) return <span className="small">{text.nobody}</span>;
+  return (
+    <ul className="row names">
+      {names.map((name) => {
+        const shown = name === "everyone" ? text.everyone : plain(name);
+        return (
+          <li key={name}>
+            {onRemove && canRemove(name) ? (
+              <Chip removeLabel={removeLabel?.(shown) ?? ""} onRemove={() => onRemove(name)}>
+                {shown}
+              </Chip>
+            ) : (
+              <Badge>
+                <bdi>{shown}</bdi>
+              </Badge>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+interface AddProps {
+  rules: Rules;
+  known: readonly string[];
+  onChange: (change: Change) => void;
+}
+
+function Add({ rules, known, onChange }: AddProps) {
+  const text = useMessages("admin").access;
+  const { params } = usePlace();
   const [label, setLabel] = useState(rules.labels[0]?.label ?? "");
-  const [principal, setPrincipal] = useState("");
+  const [principal, setPrincipal] = useState(params.get("who") ?? "");
   const [effect, setEffect] = useState<"allow" | "deny">("allow");
   return (
-    <Card title="Add a change" onSubmit={() => onChange({ label, principal: principal.trim(), effect })}>
+    <Card title={text.add} onSubmit={() => onChange({ label, principal: principal.trim(), effect })}>
       <div className="fields">
         <Select
-          label="Effect"
+          label={text.effect}
           value={effect}
           options={[
-            ["allow", "Allow"],
-            ["deny", "Deny"],
+            ["allow", text.effects.allow],
+            ["deny", text.effects.deny],
           ]}
           onChange={(next) => setEffect(next as "allow" | "deny")}
         />
         <PrincipalField
           value={principal}
           onChange={setPrincipal}
-          rules={rules}
+          known={known}
           pattern="(everyone|(user|group|tenant|role|key|scope):\S.*)"
         />
         <Select
-          label="Label"
+          label={text.label}
           value={label}
-          options={rules.labels.map((each) => [each.label, each.label])}
+          options={rules.labels.map((each) => [each.label, plain(each.label)])}
           onChange={setLabel}
         />
-        <Button type="submit">Continue …</Button>
+        <Button type="submit">{text.continue}</Button>
       </div>
     </Card>
   );
 }
 
 function Changes({ rules, onChange }: { rules: Rules; onChange: (change: Change) => void }) {
+  const text = useMessages("admin").access;
+  const people = useMessages("admin").people;
   return (
-    <Card title="Changes since the access file" isScrolling>
+    <Card title={text.changes}>
       {rules.changes.length === 0 ? (
-        <p className="small">None. The access file applies as it is.</p>
+        <p className="small">{text.noChanges}</p>
       ) : (
         <Table
           isCards
           rows={rules.changes}
           keyOf={({ label, principal }) => `${label} ${principal}`}
           columns={[
+            [people.name, ({ principal }) => plain(principal)],
             [
-              "Change",
-              ({ label, principal, effect }) => (
+              text.change,
+              ({ label, effect }) => (
                 <>
-                  <Badge kind={effect === "allow" ? "good" : "bad"}>{effect}</Badge> <bdi>{principal}</bdi> at{" "}
-                  <bdi>{label}</bdi>
+                  <Badge kind={effect === "allow" ? "good" : "bad"}>{effect && text.changeOf[effect]}</Badge>{" "}
+                  <bdi>{plain(label)}</bdi>
                 </>
               ),
             ],
-            ["By", ({ by }) => by],
-            ["When", ({ at }) => time(at)],
+            [text.by, ({ by }) => plain(by)],
+            [text.when, ({ at }) => time(at)],
             [
-              <Hidden key="remove">Remove</Hidden>,
+              <Hidden key="remove">{text.remove}</Hidden>,
               ({ label, principal }) => (
                 <Button
                   kind="quiet"
-                  aria-label={`Remove the change of ${principal} at ${label}`}
+                  aria-label={text.removeOf(plain(principal), plain(label))}
                   onClick={() => onChange({ label, principal, effect: null })}
                 >
-                  Remove
+                  {text.remove}
                 </Button>
               ),
             ],
@@ -200,104 +249,96 @@ interface ConfirmProps {
 }
 
 function ConfirmChange({ change, onClose, onDone }: ConfirmProps) {
+  const text = useMessages("admin").access;
   const { client } = useApp();
   const announce = useAnnounce();
   const { effect } = change;
+  const { question, consequence } = said(change, text);
   return (
     <Confirm
-      title={question(change)}
-      action={effect === null ? "Remove the change" : effect === "allow" ? "Allow" : "Deny"}
+      title={question}
+      action={effect === null ? text.remove : text.effects[effect]}
       isDangerous={effect === "deny"}
       onConfirm={async () => {
         await client.post("/api/access", change);
-        announce("The rule was changed");
+        announce(text.done);
         onDone();
       }}
       onClose={onClose}
     >
-      <p>{consequence(change)} It takes effect at once, and the audit log has your name.</p>
+      <p dir="auto">
+        {consequence} {text.atOnce}
+      </p>
     </Confirm>
   );
 }
 
-/** The change with names that a sentence can show. */
-function readable({ label, principal, effect }: Change): Change {
-  return { label: plain(label), principal: plain(principal), effect };
+function said({ label, principal, effect }: Change, text: Text): { question: string; consequence: string } {
+  const names = [plain(principal), plain(label)] as const;
+  if (effect === null)
+    return { question: text.questionRemove(...names), consequence: text.consequenceRemove };
+  if (effect === "allow")
+    return { question: text.questionAllow(...names), consequence: text.consequenceAllow(...names) };
+  return { question: text.questionDeny(...names), consequence: text.consequenceDeny(...names) };
 }
 
-function question(change: Change): string {
-  const { label, principal, effect } = readable(change);
-  if (effect === null) return `Remove the change of ${principal} at ${label}?`;
-  return `${effect === "allow" ? "Allow" : "Deny"} ${principal} the documents of ${label}?`;
-}
-
-function consequence(change: Change): string {
-  const { label, principal, effect } = readable(change);
-  if (effect === null) return "The access file applies again.";
-  if (effect === "allow") return `${principal} will find and read every document with the label ${label}.`;
-  return `${principal} will no longer see documents with the label ${label}, even if another rule allows it.`;
-}
-
-function Explain({ rules }: { rules: Rules }) {
-  const { client } = useApp();
-  const announce = useAnnounce();
-  const [viewer, setViewer] = useState("");
-  const [document, setDocument] = useState("");
-  const [found, setFound] = useState<Explanation | null>(null);
-  const { run, error } = useAction();
-  const explain = (as: string) =>
-    run(async () => {
-      setFound(null);
-      const query = { as: as.trim(), document: document.trim() };
-      const explanation = await client.get("/api/access/explain", query);
-      setFound(explanation);
-      announce(`${explanation.visible ? "Visible" : "Hidden"}. ${explanation.rule}`);
-    });
+/** Why somebody sees a document or does not. The address has the question, so that others can look at it. */
+function Explain({ known }: { known: readonly string[] }) {
+  const text = useMessages("admin").access;
+  const { params } = usePlace();
+  const as = params.get("as") ?? "";
+  const document = params.get("document") ?? "";
+  const [viewer, setViewer] = useState(as);
+  const [name, setName] = useState(document);
+  useEffect(() => {
+    setViewer(as);
+    setName(document);
+  }, [as, document]);
+  const explain = (who: string) => go(address("admin", { as: who.trim(), document: name.trim() }, "access"));
   return (
-    <Card title="Who sees a document, and why?" onSubmit={() => explain(viewer)}>
+    <Card title={text.explain} onSubmit={() => explain(viewer)}>
       <div className="fields">
-        <PrincipalField value={viewer} onChange={setViewer} rules={rules} />
-        <TextField
-          label="Document (key or s3:// address)"
-          className="grow"
-          required
-          value={document}
-          onChange={setDocument}
-        />
-        <Button type="submit">Explain</Button>
+        <PrincipalField value={viewer} onChange={setViewer} known={known} />
+        <TextField label={text.document} className="grow" required value={name} onChange={setName} />
+        <Button type="submit">{text.doExplain}</Button>
       </div>
-      {error && <ErrorBox error={error} />}
-      {found && (
-        <div className="box info">
-          <p>
-            <VisibleBadge visible={found.visible} /> <bdi>{found.rule}</bdi>
-          </p>
-          <p className="small">
-            {found.label ? (
-              <>
-                Label <bdi>{found.label}</bdi>.{" "}
-              </>
-            ) : (
-              "No label. "
-            )}
-            {found.label_rule}
-          </p>
-          <SeenGroups {...found} />
-          <MissingGroups
-            viewer={viewer.trim()}
-            missing={found.depends_on ?? []}
-            onAdd={(next) => {
-              setViewer(next);
-              explain(next);
-            }}
-          />
-          <p className="small">
-            <a href={address("admin", { as: viewer.trim() }, "view-as")}>
-              See all documents as <bdi>{plain(viewer.trim())}</bdi>
-            </a>
-          </p>
-        </div>
+      {as && document && (
+        <Explanation key={`${as} ${document}`} as={as} document={document} onAdd={explain} />
       )}
     </Card>
+  );
+}
+
+interface ExplanationProps {
+  as: string;
+  document: string;
+  onAdd: (viewer: string) => void;
+}
+
+function Explanation({ as, document, onAdd }: ExplanationProps) {
+  const text = useMessages("admin").access;
+  const announce = useAnnounce();
+  const loaded = useLoaded(`explain ${as} ${document}`, (client, signal) =>
+    client.get("/api/access/explain", { as, document }, signal),
+  );
+  const { data } = loaded;
+  useEffect(() => {
+    if (data) announce(data.rule);
+  }, [data, announce]);
+  if (data === null) return <Await of={loaded} what={text.explaining} lines={2} />;
+  return (
+    <div className="box info">
+      <p>
+        <SightBadge of={data} />
+      </p>
+      <Rule {...data} />
+      <SeenGroups {...data} />
+      <MissingGroups viewer={as} explanations={[data]} onAdd={onAdd} />
+      <p className="small">
+        <a href={address("admin", { as }, "view-as")}>
+          <bdi>{text.allAs(plain(as))}</bdi>
+        </a>
+      </p>
+    </div>
   );
 }

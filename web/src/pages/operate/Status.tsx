@@ -1,239 +1,397 @@
-/** The state of the service at a glance, read again every 30 seconds, and less often while nothing changes. */
+/** The state of the service at a glance, read again every minute, and less often while nothing changes. */
 
-import { useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import type { components } from "../../api/schema";
 import { useLoaded, useRepeated } from "../../context";
-import { count, duration, time } from "../../format";
-import { Badge, Button, Card, Hidden } from "../../parts/shapes";
+import { ago, clock, duration, number, time } from "../../format";
+import { useMessages } from "../../messages";
+import { useAnnounce } from "../../parts/Announcer";
+import { Icon } from "../../parts/Icon";
+import { plain } from "../../parts/names";
+import { Badge, Card, IconButton } from "../../parts/shapes";
 import { Await, Notice, sentence } from "../../parts/states";
-import { Table } from "../../parts/Table";
+import { Facts, Table } from "../../parts/Table";
 import { address } from "../../route";
-import { isStatus, JOB_BADGES, meaning, STATUSES } from "../../status";
-import { nextPause, problems, quietAlarms, type ServiceStatus, SHORTEST_PAUSE, wordSearch } from "./service";
+import { isStatus, meaning, STATUSES } from "../../status";
+import { Prose } from "./Prose";
+import {
+  backlog,
+  DECISIONS,
+  findings,
+  firing,
+  JOBS,
+  nextPause,
+  problems,
+  readings,
+  type ServiceStatus,
+  SHORTEST_PAUSE,
+  silent,
+  summary,
+  TO_DECIDE,
+} from "./service";
 import { Throughput } from "./Throughput";
 
+type Job = components["schemas"]["JobAnswer"];
+
 export function StatusTab() {
+  const text = useMessages("admin").status;
+  const announce = useAnnounce();
   const [isPaused, setPaused] = useState(false);
   const status = useLoaded("status", (client, signal) => client.get("/api/status", {}, signal));
   const [readAt, setReadAt] = useState<Date | null>(null);
   const [pause, setPause] = useState(SHORTEST_PAUSE);
   const before = useRef<ServiceStatus | null>(null);
+  /** Somebody asked for the next status, and hears that it is there. */
+  const isAsked = useRef(false);
+  const { data, reload } = status;
   useEffect(() => {
-    const [last, next] = [before.current, status.data];
-    if (next === null || next === last) return;
-    before.current = next;
+    const last = before.current;
+    if (data === null || data === last) return;
+    before.current = data;
     setReadAt(new Date());
-    setPause((seconds) => nextPause(seconds, last, next));
-  }, [status.data]);
-  const { reload } = status;
+    setPause((seconds) => nextPause(seconds, last, data));
+    if (isAsked.current) announce(text.refreshed);
+    isAsked.current = false;
+  }, [data, announce, text]);
   useRepeated(pause, !isPaused, reload);
-  if (status.data === null) return <Await of={status} what="the status" />;
+  if (data === null) return <Await of={status} what={text.loading} lines={6} />;
   return (
     <>
-      <div className="row">
-        <Button aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          {isPaused ? "Continue to refresh" : "Pause"}
-        </Button>
-        <Button onClick={reload} disabled={status.isLoading}>
-          Refresh now
-        </Button>
-        <span className="small">
-          {readAt && `Read at ${readAt.toLocaleTimeString()}`}
-          {isPaused ? ", paused" : `, again after ${duration(pause)}`}
-        </span>
+      <div className="row spread">
+        <p className="small">
+          {readAt && text.readAt(clock(readAt))} · {isPaused ? text.paused : text.next(duration(pause))}
+        </p>
+        <div className="row" aria-busy={status.isLoading}>
+          <IconButton
+            icon="retry"
+            label={text.refresh}
+            onClick={() => {
+              isAsked.current = true;
+              reload();
+            }}
+          />
+          <IconButton
+            icon={isPaused ? "play" : "pause"}
+            label={isPaused ? text.resume : text.pause}
+            onClick={() => setPaused(!isPaused)}
+          />
+        </div>
       </div>
-      {status.error && (
-        <Notice kind="warning">
-          These figures are old, because the last refresh failed: {status.error.message}
-        </Notice>
-      )}
-      <Glance status={status.data} />
+      {status.error && <Notice kind="warning">{text.old(sentence(status.error.message))}</Notice>}
+      <Glance status={data} />
       <div className="tiles">
-        <Documents documents={status.data.documents} />
-        <Queues status={status.data} />
-        <Alarms alarms={status.data.alarms} />
-        <Reconciliation job={status.data.last_reconciliation} />
-        <WordSearch found={status.data.word_search} />
+        <Documents documents={data.documents} />
+        <Decisions count={data.dead_letters} />
+        <Backlog status={data} />
+        <AlarmTile status={data} />
+        <WordSearch found={data.word_search} />
+        <Reconciliation job={data.last_reconciliation} />
       </div>
-      <Throughput hours={status.data.throughput} />
-      {status.data.notes.map((note) => (
-        <Notice key={note}>{note}</Notice>
-      ))}
+      <Throughput hours={data.throughput} />
+      <Details status={data} />
     </>
   );
 }
 
+/** What needs attention, if anything does. */
 function Glance({ status }: { status: ServiceStatus }) {
+  const text = useMessages("admin").status;
   const found = problems(status);
-  const alarms = quietAlarms(status);
-  return found.length === 0 ? (
-    <p className={`box glance ${alarms.isGood ? "good" : ""}`}>
-      No document failed, and no dead letter waits. {alarms.text}
-    </p>
-  ) : (
-    <div className="box warning glance">
-      <h2>{found.length === 1 ? "One thing needs" : `${found.length} things need`} attention</h2>
+  if (found.length === 0)
+    return (
+      <p className="box glance good">
+        <Icon name="done" /> {text.allWell}
+      </p>
+    );
+  return (
+    <section className="box warning glance">
+      <h2>
+        <Icon name="warning" /> {text.attention(found.length)}
+      </h2>
       <ul>
         {found.map((problem) => (
-          <li key={problem}>{problem}</li>
+          <li key={problem.text}>
+            <bdi>{problem.text}</bdi> {problem.href && <a href={problem.href}>{text.show}</a>}
+          </li>
         ))}
       </ul>
-    </div>
+    </section>
+  );
+}
+
+interface TileProps {
+  title: string;
+  /** What matters, to be read from far away. */
+  figure: ReactNode;
+  kind?: "good" | "warn" | "bad" | undefined;
+  className?: string;
+  children?: ReactNode;
+}
+
+function Tile({ title, figure, kind, className = "", children }: TileProps) {
+  return (
+    <Card title={title} className={`tile ${className}`}>
+      <p className={`tile-figure ${kind ?? ""}`}>{figure}</p>
+      {children}
+    </Card>
   );
 }
 
 function Documents({ documents }: { documents: Record<string, number> }) {
+  const text = useMessages("admin").status;
   const isUsed = (name: string) => (documents[name] ?? 0) > 0;
   const others = Object.keys(documents).filter((name) => isUsed(name) && !isStatus(name));
-  const shown = [...STATUSES.filter(isUsed), ...others];
+  const shown = [...STATUSES.filter(isUsed), ...others].map((name) => ({
+    name,
+    count: documents[name] ?? 0,
+    label: isStatus(name) ? meaning(name).label : name,
+    kind: isStatus(name) ? meaning(name).badge : "",
+  }));
+  const all = shown.reduce((sum, { count }) => sum + count, 0);
+  let from = 0;
   return (
-    <Card title="Documents">
+    <Tile title={text.documents} figure={number(all)} className="wide">
       {shown.length === 0 ? (
-        <p className="small">There are no documents yet.</p>
-      ) : (
-        <Table
-          rows={shown}
-          keyOf={(name) => name}
-          columns={[
-            [
-              <Hidden key="status">Status</Hidden>,
-              (name) => (
-                <a
-                  href={address("documents", { status: name })}
-                  className={`badge ${isStatus(name) ? meaning(name).badge : ""}`}
-                >
-                  {isStatus(name) ? meaning(name).label : name}
-                </a>
-              ),
-            ],
-            [
-              <Hidden key="documents">Documents</Hidden>,
-              (name) => (documents[name] ?? 0).toLocaleString(),
-              "number",
-            ],
-          ]}
-        />
-      )}
-    </Card>
-  );
-}
-
-function Queues({ status }: { status: ServiceStatus }) {
-  const hasAges = status.queues.some((queue) => typeof queue.oldest_seconds === "number");
-  return (
-    <Card title="Queues">
-      <Table
-        rows={status.queues}
-        keyOf={({ name }) => name}
-        columns={[
-          ["Queue", ({ name }) => name],
-          ["Waiting", ({ waiting }) => waiting.toLocaleString(), "number"],
-          ["In flight", ({ in_flight }) => in_flight.toLocaleString(), "number"],
-          hasAges && ["Oldest", ({ oldest_seconds }) => duration(oldest_seconds), "number"],
-        ]}
-      />
-      <p>
-        <Badge kind={status.dead_letters > 0 ? "bad" : "good"}>
-          {count(status.dead_letters, "dead letter")}
-        </Badge>{" "}
-        {status.dead_letters > 0 && <a href={address("documents", { tab: "failures" })}>Replay or discard</a>}
-      </p>
-    </Card>
-  );
-}
-
-const ALARM_STATES = {
-  ALARM: { kind: "bad", title: "alarm" },
-  OK: { kind: "good", title: "OK" },
-  INSUFFICIENT_DATA: { kind: "", title: "no data" },
-} as const;
-
-/** A deployment has about fifty alarms, so those that fire are shown, and the others on demand. */
-function Alarms({ alarms }: { alarms: ServiceStatus["alarms"] }) {
-  const firing = (alarms ?? []).filter((alarm) => alarm.state === "ALARM");
-  const others = (alarms ?? []).filter((alarm) => alarm.state !== "ALARM");
-  const silent = others.filter((alarm) => alarm.state === "INSUFFICIENT_DATA").length;
-  return (
-    <Card title="Alarms">
-      {alarms === null ? (
-        <p className="small">Unknown; a note below says why.</p>
+        <p className="small">{text.noDocuments}</p>
       ) : (
         <>
-          <p>
-            <Badge kind={firing.length > 0 ? "bad" : "good"}>{count(firing.length, "alarm")}</Badge> of{" "}
-            {alarms.length}
-          </p>
-          {firing.length > 0 && <AlarmList alarms={firing} />}
-          {others.length > 0 && (
-            <details>
-              <summary>
-                {others.length - silent} OK, {silent} without data
-              </summary>
-              <AlarmList alarms={others} />
-            </details>
-          )}
+          <svg className="shares" viewBox={`0 0 ${all} 1`} preserveAspectRatio="none" aria-hidden="true">
+            {shown.map(({ name, count, kind }) => {
+              from += count;
+              return <rect key={name} className={kind} x={from - count} width={count} height={1} />;
+            })}
+          </svg>
+          <ul className="shares-legend">
+            {shown.map(({ name, count, label, kind }) => (
+              <li key={name}>
+                <a href={address("documents", { status: name })}>
+                  <span className={`swatch ${kind}`} /> {label} <strong>{number(count)}</strong>
+                </a>
+              </li>
+            ))}
+          </ul>
         </>
+      )}
+    </Tile>
+  );
+}
+
+function Decisions({ count }: { count: number }) {
+  const text = useMessages("admin").status;
+  return (
+    <Tile title={text.decisions} figure={number(count)} kind={count > 0 ? "bad" : "good"}>
+      <p className="small">{count > 0 ? text.decisionsHint : text.noDecisions}</p>
+      {count > 0 && (
+        <p>
+          <a href={TO_DECIDE}>{text.decide}</a>
+        </p>
+      )}
+    </Tile>
+  );
+}
+
+function Backlog({ status }: { status: ServiceStatus }) {
+  const text = useMessages("admin").status;
+  const { waiting, inFlight, oldest } = backlog(status);
+  const said = [
+    waiting === 0 && inFlight === 0 && text.noQueue,
+    inFlight > 0 && text.inFlight(inFlight),
+    waiting > 0 && (oldest === null ? text.oldestUnknown : text.oldest(duration(oldest))),
+  ].filter(Boolean);
+  return (
+    <Tile title={text.queue} figure={number(waiting)}>
+      <p className="small">{said.join(", ")}</p>
+    </Tile>
+  );
+}
+
+function AlarmTile({ status }: { status: ServiceStatus }) {
+  const text = useMessages("admin").status;
+  const ringing = firing(status).length;
+  const quiet = silent(status).length;
+  const { alarms, notes } = status;
+  if (alarms === null)
+    return (
+      <Tile title={text.alarms} figure={text.unknown} className="worded">
+        {notes.map((note) => (
+          <p key={note} className="small">
+            <Prose text={note} />
+          </p>
+        ))}
+      </Tile>
+    );
+  return (
+    <Tile
+      title={text.alarms}
+      figure={number(ringing)}
+      // An alarm without data has not judged anything.
+      kind={ringing > 0 ? "bad" : quiet === 0 ? "good" : undefined}
+    >
+      <p className="small">
+        {ringing > 0 ? text.firing(ringing) : text.noAlarms}{" "}
+        {quiet > 0 ? text.withoutData(quiet, alarms.length) : text.ofAlarms(alarms.length)}
+      </p>
+    </Tile>
+  );
+}
+
+function WordSearch({ found }: { found: ServiceStatus["word_search"] }) {
+  const text = useMessages("admin").status;
+  if (!found) return null;
+  const type = found.search_type;
+  return (
+    <Tile
+      title={text.search}
+      figure={type === null ? text.searchNotKnown : text.searches[type]}
+      className="worded"
+      kind={type === "HYBRID" ? "good" : undefined}
+    >
+      {found.reason && (
+        <p className="small">
+          <Prose text={found.reason} />
+        </p>
+      )}
+    </Tile>
+  );
+}
+
+function Reconciliation({ job }: { job: Job | null }) {
+  const text = useMessages("admin").status;
+  if (job === null)
+    return (
+      <Tile title={text.reconciliation} figure={text.neverReconciled} className="worded wide">
+        <p className="small">{text.neverReconciledHint}</p>
+        <p>
+          <a href={JOBS}>{text.allJobs}</a>
+        </p>
+      </Tile>
+    );
+  const found = summary(job.report);
+  return (
+    <Tile
+      title={text.reconciliation}
+      figure={ago(job.finished_at ?? job.started_at ?? job.created_at)}
+      className="worded wide"
+      kind={job.status === "FAILED" ? "bad" : job.status === "INCOMPLETE" ? "warn" : undefined}
+    >
+      <p className="small">
+        {[text.jobStates[job.status], found && sentence(found)].filter(Boolean).join(" ")}
+      </p>
+      <p>
+        <a href={JOBS}>{text.allJobs}</a>
+      </p>
+    </Tile>
+  );
+}
+
+function Details({ status }: { status: ServiceStatus }) {
+  const text = useMessages("admin").status;
+  const { alarms, last_reconciliation: job } = status;
+  return (
+    <div className="details">
+      <Card title={text.queues}>
+        <Queues queues={status.queues} />
+      </Card>
+      {alarms && <Alarms status={status} />}
+      {job && (
+        <Card title={text.reconciliationDetails}>
+          <JobFacts job={job} />
+        </Card>
+      )}
+    </div>
+  );
+}
+
+function Queues({ queues }: Pick<ServiceStatus, "queues">) {
+  const text = useMessages("admin").status;
+  const hasAges = queues.some((queue) => typeof queue.oldest_seconds === "number");
+  const isLast = (name: string) => name === DECISIONS;
+  return (
+    <Table
+      rows={queues.toSorted((a, b) => Number(isLast(a.name)) - Number(isLast(b.name)))}
+      keyOf={({ name }) => name}
+      columns={[
+        [text.queueName, ({ name }) => text.queueNames[name] ?? name],
+        [text.waiting, ({ waiting }) => number(waiting), "number"],
+        [text.working, ({ in_flight }) => number(in_flight), "number"],
+        hasAges && [text.age, ({ oldest_seconds }) => duration(oldest_seconds), "number"],
+      ]}
+    />
+  );
+}
+
+const ALARM_KINDS = { ALARM: "bad", OK: "good", INSUFFICIENT_DATA: "" } as const;
+
+/** A deployment has about fifty alarms, so those that fire are shown, and the others on demand. */
+function Alarms({ status }: { status: ServiceStatus }) {
+  const text = useMessages("admin").status;
+  const others = (status.alarms ?? []).filter((alarm) => alarm.state !== "ALARM");
+  const quiet = silent(status).length;
+  const ringing = firing(status);
+  return (
+    <Card title={text.alarmDetails}>
+      {ringing.length > 0 ? <AlarmList alarms={ringing} /> : <p>{text.noAlarms}</p>}
+      {others.length > 0 && (
+        <details>
+          <summary>
+            {[
+              others.length > quiet && text.okAlarms(others.length - quiet),
+              quiet > 0 && text.silentAlarms(quiet),
+            ]
+              .filter(Boolean)
+              .join(", ")}
+          </summary>
+          <AlarmList alarms={others} />
+        </details>
       )}
     </Card>
   );
 }
 
 function AlarmList({ alarms }: { alarms: NonNullable<ServiceStatus["alarms"]> }) {
+  const text = useMessages("admin").status;
   return (
     <ul className="alarms">
       {alarms.map((alarm) => (
         <li key={alarm.name}>
-          <Badge kind={ALARM_STATES[alarm.state].kind}>{ALARM_STATES[alarm.state].title}</Badge> {alarm.name}
+          <Badge kind={ALARM_KINDS[alarm.state]}>{text.alarmStates[alarm.state]}</Badge>{" "}
           {alarm.state === "ALARM" && (
-            <p className="small">
-              {alarm.reason} Since {time(alarm.since)}.
-            </p>
+            <>
+              <Prose text={alarm.reason} /> {text.since(time(alarm.since))}{" "}
+            </>
           )}
+          <bdi className="small">{plain(alarm.name)}</bdi>
         </li>
       ))}
     </ul>
   );
 }
 
-function WordSearch({ found }: { found: ServiceStatus["word_search"] }) {
-  if (!found) return null;
-  const { title, isGood } = wordSearch(found.search_type);
+function JobFacts({ job }: { job: Job }) {
+  const text = useMessages("admin").status;
+  const found = findings(job.report);
+  const seconds = Number(job.report.seconds);
   return (
-    <Card title="Search">
-      <p>
-        <Badge kind={isGood ? "good" : ""}>{title}</Badge>
-      </p>
-      {found.reason && <p className="small">{sentence(found.reason)}</p>}
-    </Card>
-  );
-}
-
-function Reconciliation({ job }: { job: ServiceStatus["last_reconciliation"] }) {
-  return (
-    <Card title="Last reconciliation">
-      {job === null ? (
-        <p className="small">None was made yet.</p>
-      ) : (
+    <>
+      <Facts
+        rows={[
+          [text.finished, job.finished_at && time(job.finished_at)],
+          [text.took, Number.isFinite(seconds) && duration(seconds)],
+          [text.reason, job.reason && <Prose text={job.reason} />],
+          [text.read, readings(job.report, text)],
+        ]}
+      />
+      {found.length > 0 && (
         <>
-          <p>
-            <Badge kind={JOB_BADGES[job.status] ?? "accent"}>{job.status.toLowerCase()}</Badge>{" "}
-            {time(job.finished_at ?? job.started_at ?? job.created_at)}
-          </p>
-          {job.reason && <p className="small">{job.reason}</p>}
-          <dl className="facts">
-            {Object.entries(job.report)
-              .filter(([, value]) => ["number", "string", "boolean"].includes(typeof value))
-              .map(([name, value]) => (
-                <div key={name}>
-                  <dt>{name.replaceAll("_", " ")}</dt>
-                  <dd>{String(value)}</dd>
-                </div>
-              ))}
-          </dl>
-          <p>
-            <a href={address("documents", { tab: "jobs" })}>All jobs</a>
-          </p>
+          <h3>{text.found}</h3>
+          <ul className="findings">
+            {found.map((each) => (
+              <li key={each}>{each}</li>
+            ))}
+          </ul>
+          <p className="small">{text.repairing}</p>
         </>
       )}
-    </Card>
+    </>
   );
 }

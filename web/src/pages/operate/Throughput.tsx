@@ -1,89 +1,110 @@
 /** How many documents were indexed and failed in each hour of a day. */
 
-import { count } from "../../format";
+import { useState } from "react";
+import { clock, number } from "../../format";
+import { useMessages } from "../../messages";
 import { Card } from "../../parts/shapes";
 import { Table } from "../../parts/Table";
 import { axisEnd, type Hour } from "./service";
 
 const HEIGHT = 100;
-const GAP = 0.2;
+const GAP = 0.25;
+const HOUR_MILLISECONDS = 3_600_000;
+/** Hours between two that are written below. */
+const STEP = 6;
 
 export function Throughput({ hours }: { hours: Hour[] }) {
+  const text = useMessages("admin").status;
+  const [pointed, setPointed] = useState<number | null>(null);
   const end = axisEnd(Math.max(0, ...hours.map(({ indexed, failed }) => indexed + failed)));
   const indexed = hours.reduce((sum, hour) => sum + hour.indexed, 0);
   const failed = hours.reduce((sum, hour) => sum + hour.failed, 0);
   const scale = (value: number) => (HEIGHT * value) / end;
-  const summary = `In the last ${hours.length} hours ${count(indexed, "document")} ${
-    indexed === 1 ? "was" : "were"
-  } indexed, and ${failed.toLocaleString()} failed.`;
-  const marks = hours.filter((_, place) => place % 6 === 0 || place === hours.length - 1);
+  const hour = pointed === null ? undefined : hours[pointed];
+  if (indexed + failed === 0)
+    return (
+      <Card title={text.throughput}>
+        <p className="small">{text.nothingIndexed}</p>
+      </Card>
+    );
   return (
     <Card
-      title="Throughput"
+      title={text.throughput}
       aside={
         <p className="legend small">
-          <span className="swatch indexed" /> indexed <span className="swatch failed" /> failed
+          <span className="swatch accent" /> {text.indexed} <span className="dot bad" /> {text.failed}
         </p>
       }
     >
-      <p>
-        {summary} <span className="small">A document counts each time that it is indexed or fails.</span>
+      <p className="small">
+        {hour
+          ? text.inHour(clock(hour.hour), clock(endOf(hour)), hour.indexed, hour.failed)
+          : text.inAll(indexed, failed)}
       </p>
-      {hours.length > 0 && (
-        <>
-          <div className="plot" aria-hidden="true">
-            <div className="axis small">
-              <span>{end.toLocaleString()}</span>
-              <span>0</span>
-            </div>
-            <svg viewBox={`0 0 ${hours.length} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-              <path
-                className="grid"
-                d={`M0 0H${hours.length}M0 ${HEIGHT / 2}H${hours.length}M0 ${HEIGHT}H${hours.length}`}
+      <div className="plot" aria-hidden="true">
+        <div className="axis small">
+          <span>{number(end)}</span>
+          {end % 2 === 0 && <span>{number(end / 2)}</span>}
+          <span>0</span>
+        </div>
+        <svg
+          viewBox={`0 0 ${hours.length} ${HEIGHT}`}
+          preserveAspectRatio="none"
+          aria-hidden="true"
+          onPointerMove={(event) => {
+            const { left, width } = event.currentTarget.getBoundingClientRect();
+            setPointed(Math.floor(((event.clientX - left) / width) * hours.length));
+          }}
+          onPointerLeave={() => setPointed(null)}
+        >
+          <path
+            className="grid"
+            d={`M0 0H${hours.length}M0 ${HEIGHT / 2}H${hours.length}M0 ${HEIGHT}H${hours.length}`}
+          />
+          {hour && pointed !== null && <rect className="pointed" x={pointed} width={1} height={HEIGHT} />}
+          {hours.map((each, place) => (
+            <g key={each.hour}>
+              <rect
+                className="accent"
+                x={place + GAP / 2}
+                width={1 - GAP}
+                y={HEIGHT - scale(each.indexed)}
+                height={scale(each.indexed)}
               />
-              {hours.map((hour, place) => (
-                <g key={hour.hour}>
-                  <rect
-                    className="indexed"
-                    x={place + GAP / 2}
-                    width={1 - GAP}
-                    y={HEIGHT - scale(hour.indexed)}
-                    height={scale(hour.indexed)}
-                  />
-                  <rect
-                    className="failed"
-                    x={place + GAP / 2}
-                    width={1 - GAP}
-                    y={HEIGHT - scale(hour.indexed + hour.failed)}
-                    height={scale(hour.failed)}
-                  />
-                </g>
-              ))}
-            </svg>
-            <div className="hours small">
-              {marks.map(({ hour }) => (
-                <span key={hour}>{clock(hour)}</span>
-              ))}
-            </div>
-          </div>
-          <details>
-            <summary>As a table</summary>
-            <Table
-              rows={hours}
-              keyOf={({ hour }) => hour}
-              columns={[
-                ["Hour", ({ hour }) => clock(hour)],
-                ["Indexed", (hour) => hour.indexed.toLocaleString(), "number"],
-                ["Failed", (hour) => hour.failed.toLocaleString(), "number"],
-              ]}
-            />
-          </details>
-        </>
-      )}
+              <rect
+                className="bad"
+                x={place + GAP / 2}
+                width={1 - GAP}
+                y={HEIGHT - scale(each.indexed + each.failed)}
+                height={scale(each.failed)}
+              />
+            </g>
+          ))}
+        </svg>
+        <div className="hours small">
+          {hours
+            .filter((_, place) => place % STEP === 0)
+            .map((each) => (
+              <span key={each.hour}>{clock(each.hour)}</span>
+            ))}
+        </div>
+      </div>
+      <details>
+        <summary>{text.asTable}</summary>
+        <Table
+          rows={hours}
+          keyOf={(each) => each.hour}
+          columns={[
+            [text.hour, (each) => clock(each.hour)],
+            [text.indexed, (each) => number(each.indexed), "number"],
+            [text.failed, (each) => number(each.failed), "number"],
+          ]}
+        />
+      </details>
     </Card>
   );
 }
 
-function clock(iso: string): string {
-  return new Date(iso).toLocaleTimeString([], { hour: "numeric" });
+function endOf({ hour }: Hour): Date {
+  return new Date(Date.parse(hour) + HOUR_MILLISECONDS);
 }

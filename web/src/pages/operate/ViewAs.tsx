@@ -1,163 +1,131 @@
 /** The documents as another user sees them, each with the rule that shows or hides it. */
 
-import { useCallback, useEffect, useRef, useState } from "react";
-import { ApiError, type Client } from "../../api/client";
+import { useEffect, useState } from "react";
+import type { Client } from "../../api/client";
 import type { components } from "../../api/schema";
 import type { DocumentSummary } from "../../api/types";
-import { useApp } from "../../context";
-import { count } from "../../format";
+import { number } from "../../format";
+import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
+import { Segments } from "../../parts/fields";
 import { plain } from "../../parts/names";
-import { Button, Card, Form, Scrolling, VisibleBadge } from "../../parts/shapes";
-import { Empty, ErrorBox, Loading } from "../../parts/states";
+import { Button, Card, Form } from "../../parts/shapes";
+import { Await, Empty, ErrorBox } from "../../parts/states";
 import { Table } from "../../parts/Table";
 import { address, go, usePlace } from "../../route";
-import { PrincipalField, useRules } from "./Access";
-import { MissingGroups, SeenGroups } from "./Groups";
-
-type Explanation = components["schemas"]["Explanation"];
+import { MissingGroups, Rule, SeenGroups, type Sight, SightBadge, sight } from "./Groups";
+import { PrincipalField, usePrincipals, useRules } from "./PrincipalField";
+import { type Page, usePages } from "./pages";
 
 interface Row {
   document: DocumentSummary;
-  explanation: Explanation;
+  explanation: components["schemas"]["Explanation"];
 }
 
 const PAGE = 100;
-const SHOWN = [
-  ["all", "All"],
-  ["visible", "Visible"],
-  ["hidden", "Hidden"],
-] as const;
+type Shown = "all" | Sight;
+const SHOWN: readonly Shown[] = ["all", "visible", "hidden", "unknown"];
 
 export function ViewAsTab() {
+  const text = useMessages("admin").view;
   const { params } = usePlace();
   const viewer = params.get("as") ?? "";
   const [draft, setDraft] = useState(viewer);
+  const known = usePrincipals(useRules().data);
   useEffect(() => setDraft(viewer), [viewer]);
-  const rules = useRules();
-  const submit = () => go(address("admin", { as: draft.trim() }, "view-as"));
   return (
     <>
-      <Form className="fields" onSubmit={submit}>
-        <PrincipalField value={draft} onChange={setDraft} rules={rules.data} />
+      <Form className="fields" onSubmit={() => go(address("admin", { as: draft.trim() }, "view-as"))}>
+        <PrincipalField value={draft} onChange={setDraft} known={known} />
         <Button type="submit" kind="primary">
-          View
+          {text.view}
         </Button>
       </Form>
       {viewer ? (
-        <Seen key={viewer} viewer={viewer} show={params.get("show") ?? "all"} />
+        <Seen
+          key={viewer}
+          viewer={viewer}
+          show={SHOWN.find((each) => each === params.get("show")) ?? "all"}
+        />
       ) : (
-        <Empty title="Whose view?">
-          <p>
-            Name a user, such as user:alice: they have the groups with which they were seen last. Name other
-            groups as user:alice,group:people.
-          </p>
+        <Empty title={text.whose} icon="show">
+          <p>{text.hint}</p>
         </Empty>
       )}
     </>
   );
 }
 
-function Seen({ viewer, show }: { viewer: string; show: string }) {
-  const { client } = useApp();
+function Seen({ viewer, show }: { viewer: string; show: Shown }) {
+  const text = useMessages("admin").view;
   const announce = useAnnounce();
-  const [rows, setRows] = useState<Row[]>([]);
-  const [token, setToken] = useState<string | null>(null);
-  const [isLoading, setLoading] = useState(true);
-  const [error, setError] = useState<ApiError | null>(null);
-  const abort = useRef<AbortController | null>(null);
-
-  const more = useCallback(
-    async (from: string | null) => {
-      abort.current?.abort();
-      const own = new AbortController();
-      abort.current = own;
-      setLoading(true);
-      setError(null);
-      try {
-        const page = await nextPage(client, viewer, from, own.signal);
-        setRows((before) => (from === null ? page.rows : [...before, ...page.rows]));
-        setToken(page.token);
-        const hidden = page.rows.filter(({ explanation }) => !explanation.visible).length;
-        announce(`${count(page.rows.length, "document")}, ${hidden} of them hidden`);
-      } catch (reason) {
-        if (own.signal.aborted) return;
-        setError(ApiError.of(reason));
-      }
-      setLoading(false);
-    },
-    [client, viewer, announce],
+  const { rows, token, isLoading, error, more } = usePages<Row>(
+    (client, from, signal) => nextPage(client, viewer, from, signal),
+    (found) => announce(text.announce(found.length, count(found, "hidden"), count(found, "unknown"))),
   );
-  useEffect(() => {
-    void more(null);
-    return () => abort.current?.abort();
-  }, [more]);
-
-  const isFirst = rows.length === 0;
-  if (isFirst && error) return <ErrorBox error={error} onRetry={() => void more(null)} />;
-  if (isFirst && isLoading) return <Loading what="the documents" />;
-  if (isFirst) return <Empty title="There are no documents yet" />;
-  const visible = rows.filter(({ explanation }) => explanation.visible).length;
-  const missing = [...new Set(rows.flatMap(({ explanation }) => explanation.depends_on ?? []))];
-  const counts: Record<string, number> = { all: rows.length, visible, hidden: rows.length - visible };
-  const shown = rows.filter(
-    ({ explanation }) => show === "all" || explanation.visible === (show === "visible"),
-  );
+  const [first] = rows;
+  if (!first && (error || isLoading))
+    return <Await of={{ error, reload: more }} what={text.loading} lines={6} />;
+  if (!first) return <Empty title={text.none} icon="documents" />;
+  const unknown = count(rows, "unknown");
+  const options = SHOWN.filter((name) => name !== "unknown" || unknown > 0);
+  const shown = rows.filter(({ explanation }) => show === "all" || sight(explanation) === show);
   return (
     <Card
       title={
-        <>
-          {plain(viewer)}
-          {missing.length > 0 && ", without other groups,"} sees {visible.toLocaleString()} of{" "}
-          {count(rows.length, "document")}
-          {token && ", and there are more"}
-        </>
+        unknown > 0
+          ? text.notKnown(plain(viewer))
+          : text.sees(plain(viewer), count(rows, "visible"), rows.length, token === null)
       }
     >
-      {rows[0] && <SeenGroups {...rows[0].explanation} />}
+      <SeenGroups {...first.explanation} />
       <MissingGroups
         viewer={viewer}
-        missing={missing}
+        explanations={rows.map(({ explanation }) => explanation)}
         onAdd={(next) => go(address("admin", { as: next }, "view-as"))}
       />
-      <fieldset className="plain row">
-        <legend className="visually-hidden">Show</legend>
-        {SHOWN.map(([name, title]) => (
-          <label key={name} className="row">
-            <input
-              type="radio"
-              name="show"
-              checked={show === name}
-              onChange={() =>
-                go(address("admin", { as: viewer, ...(name === "all" ? {} : { show: name }) }, "view-as"), {
-                  replace: true,
-                })
-              }
-            />
-            {title} ({(counts[name] ?? 0).toLocaleString()})
-          </label>
-        ))}
-      </fieldset>
+      <div className="which">
+        <Segments
+          label={text.show}
+          value={show}
+          options={options.map((name) => [
+            name,
+            `${text.shown[name]} ${number(name === "all" ? rows.length : count(rows, name))}`,
+          ])}
+          onChange={(next) =>
+            go(address("admin", { as: viewer, ...(next === "all" ? {} : { show: next }) }, "view-as"), {
+              replace: true,
+            })
+          }
+        />
+      </div>
       {shown.length === 0 ? (
-        <p className="small">None of these documents is {show}.</p>
+        <p className="small">{text.noneShown}</p>
       ) : (
-        <Scrolling label="Documents">
-          <Table
-            rows={shown}
-            keyOf={({ document }) => document.id}
-            columns={[
-              ["Document", ({ document }) => plain(document.key)],
-              ["Seen", ({ explanation }) => <VisibleBadge visible={explanation.visible} />],
-              ["Why", ({ explanation }) => <Why {...explanation} />],
-            ]}
-          />
-        </Scrolling>
+        <Table
+          isCards
+          caption={<span className="visually-hidden">{text.documents}</span>}
+          rows={shown}
+          keyOf={({ document }) => document.id}
+          columns={[
+            [
+              text.document,
+              ({ document }) => (
+                <a href={address("documents", {}, document.id)}>
+                  <bdi>{plain(document.key)}</bdi>
+                </a>
+              ),
+            ],
+            [text.seen, ({ explanation }) => <SightBadge of={explanation} />],
+            [text.why, ({ explanation }) => <Rule {...explanation} />],
+          ]}
+        />
       )}
-      {error && <ErrorBox error={error} onRetry={() => void more(token)} />}
+      {error && <ErrorBox error={error} onRetry={more} />}
       {token && !error && (
         <p>
-          <Button disabled={isLoading} onClick={() => more(token)}>
-            {isLoading ? "Loading …" : `Load ${PAGE} more`}
+          <Button aria-disabled={isLoading} onClick={() => isLoading || more()}>
+            {isLoading ? text.loadingMore : text.more(PAGE)}
           </Button>
         </p>
       )}
@@ -165,20 +133,8 @@ function Seen({ viewer, show }: { viewer: string; show: string }) {
   );
 }
 
-function Why({ rule, label, label_rule }: Explanation) {
-  return (
-    <>
-      {rule}
-      <div className="small">
-        {label && (
-          <>
-            Label <bdi>{label}</bdi>.{" "}
-          </>
-        )}
-        {label_rule}
-      </div>
-    </>
-  );
+function count(rows: readonly Row[], wanted: Sight): number {
+  return rows.filter(({ explanation }) => sight(explanation) === wanted).length;
 }
 
 async function nextPage(
@@ -186,7 +142,7 @@ async function nextPage(
   viewer: string,
   from: string | null,
   signal: AbortSignal,
-): Promise<{ rows: Row[]; token: string | null }> {
+): Promise<Page<Row>> {
   const { documents, next_token } = await client.get(
     "/api/documents",
     { limit: PAGE, next_token: from },

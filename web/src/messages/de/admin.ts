@@ -1,0 +1,292 @@
+import type { Messages } from "..";
+import { wordsIn } from "../words";
+
+const { counted, list, number, plural } = wordsIn("de");
+
+export const admin: Messages["admin"] = {
+  title: "Verwaltung",
+  tabsLabel: "Teile dieser Seite",
+  tabs: {
+    status: "Zustand",
+    people: "Personen",
+    access: "Zugriff",
+    "view-as": "Ansehen als",
+    settings: "Einstellungen",
+  },
+
+  status: {
+    loading: "Der Zustand",
+    pause: "Nicht mehr regelmäßig laden",
+    resume: "Wieder regelmäßig laden",
+    refresh: "Jetzt neu laden",
+    refreshed: "Der Zustand ist aktuell",
+    readAt: (time) => `Stand ${time}`,
+    paused: "angehalten",
+    next: (wait) => `wieder in ${wait}`,
+    old: (reason) => `Diese Zahlen sind alt, denn das letzte Laden ist fehlgeschlagen: ${reason}`,
+    allWell: "Alles in Ordnung: Kein Dokument ist fehlgeschlagen, und nichts braucht Ihre Entscheidung.",
+    attention: (count) =>
+      plural(count, {
+        one: "Etwas braucht Aufmerksamkeit",
+        other: `${number(count)} Dinge brauchen Aufmerksamkeit`,
+      }),
+    alarm: (name) => `Alarm: ${name}`,
+    waitForDecision: (count) =>
+      `${counted(count, "Nachricht", "Nachrichten")} ${plural(count, { one: "braucht", other: "brauchen" })} Ihre Entscheidung`,
+    failedDocuments: (count) =>
+      `${counted(count, "Dokument", "Dokumente")} ${plural(count, { one: "ist", other: "sind" })} fehlgeschlagen`,
+    reconciliationFailed: "Der letzte Abgleich ist fehlgeschlagen",
+    reconciliationIncomplete: "Der letzte Abgleich ist unvollständig",
+    show: "Ansehen",
+
+    documents: "Dokumente",
+    noDocuments: "Es gibt noch keine Dokumente.",
+
+    decisions: "Braucht Ihre Entscheidung",
+    noDecisions: "Nichts wartet auf Sie.",
+    decisionsHint:
+      "Diese Nachrichten ließen sich nicht verarbeiten. Versuchen Sie es noch einmal, oder verwerfen Sie sie.",
+    decide: "Entscheiden",
+
+    queue: "Wartet auf Verarbeitung",
+    noQueue: "Nichts wartet.",
+    inFlight: (count) => `${number(count)} in Arbeit`,
+    oldest: (age) => `die älteste seit ${age}`,
+    oldestUnknown: "das Alter der ältesten ist nicht bekannt",
+
+    alarms: "Alarme",
+    noAlarms: "Kein Alarm ist ausgelöst.",
+    firing: (count) => plural(count, { one: "Er ist jetzt ausgelöst.", other: "Sie sind jetzt ausgelöst." }),
+    withoutData: (silent, all) => `${number(silent)} von ${number(all)} haben keine Daten.`,
+    ofAlarms: (count) => `${counted(count, "Alarm", "Alarme")} insgesamt.`,
+    unknown: "Unbekannt",
+    alarmStates: { ALARM: "ausgelöst", OK: "in Ordnung", INSUFFICIENT_DATA: "keine Daten" },
+    since: (time) => `Seit ${time}.`,
+
+    search: "Suchen finden",
+    searches: { HYBRID: "Wörter und Bedeutungen", SEMANTIC: "Nur Bedeutungen" },
+    searchNotKnown: "Nicht bekannt",
+
+    reconciliation: "Letzter Abgleich",
+    neverReconciled: "Noch keiner",
+    neverReconciledHint: "Er vergleicht den Bucket mit dem Index und behebt die Unterschiede.",
+    jobStates: {
+      QUEUED: "Er wartet auf den Beginn.",
+      RUNNING: "Er läuft.",
+      INCOMPLETE: "Er ist unvollständig.",
+      FAILED: "Er ist fehlgeschlagen.",
+    },
+    compared: (count) => `${counted(count, "Dokument", "Dokumente")} verglichen`,
+    differences: (count) =>
+      count === 0 ? "keine Unterschiede" : `${counted(count, "Unterschied", "Unterschiede")} gefunden`,
+    allJobs: "Alle Läufe",
+
+    throughput: "Indexiert in den letzten 24 Stunden",
+    nothingIndexed: "In den letzten 24 Stunden wurde nichts indexiert, und nichts ist fehlgeschlagen.",
+    inAll: (indexed, failed) =>
+      `${counted(indexed, "Dokument wurde", "Dokumente wurden")} indexiert, ${number(failed)} ${plural(failed, { one: "ist", other: "sind" })} fehlgeschlagen. Ein Dokument zählt jedes Mal.`,
+    inHour: (from, to, indexed, failed) =>
+      `${from} bis ${to}: ${number(indexed)} indexiert, ${number(failed)} fehlgeschlagen`,
+    indexed: "Indexiert",
+    failed: "Fehlgeschlagen",
+    hour: "Stunde",
+    asTable: "Als Tabelle",
+
+    queues: "Warteschlangen",
+    queueName: "Warteschlange",
+    queueNames: {
+      events: "Änderungen von Dateien",
+      "status checks": "Prüfen, ob sie indexiert sind",
+      conversions: "Umwandlungen",
+      "large conversions": "Große Umwandlungen",
+      receipts: "Belege",
+      jobs: "Läufe",
+      "dead letters": "Braucht Ihre Entscheidung",
+    },
+    waiting: "Wartet",
+    working: "In Arbeit",
+    age: "Älteste",
+    alarmDetails: "Alarme im Einzelnen",
+    reconciliationDetails: "Letzter Abgleich im Einzelnen",
+    okAlarms: (count) => `${number(count)} in Ordnung`,
+    silentAlarms: (count) => `${number(count)} ohne Daten`,
+    state: "Zustand",
+    finished: "Beendet",
+    took: "Dauer",
+    reason: "Grund",
+    read: "Gelesen",
+    readFrom: (registry, bucket, knowledgeBase) =>
+      `${counted(registry, "Eintrag", "Einträge")} der Registry, ${counted(bucket, "Objekt", "Objekte")} des Buckets, ${counted(knowledgeBase, "Dokument", "Dokumente")} der Knowledge Base`,
+    found: "Gefunden",
+    finding: (count, what) => `${counted(count, "Dokument", "Dokumente")} ${what}`,
+    repairing: "Was sich unterscheidet, wird noch einmal verarbeitet.",
+    differenceKinds: {
+      not_in_registry: "im Bucket, aber der Registry unbekannt",
+      content: "im Bucket geändert",
+      not_in_bucket: "nicht mehr im Bucket",
+      unknown_in_knowledge_base: "im Index, aber sonst nirgends",
+      not_searchable: "ohne Eintrag im Index",
+      searchable: "versehentlich noch im Index",
+      other_knowledge_base: "im Index eines anderen Mandanten",
+      label: "mit dem falschen Label",
+      read_before: "von einer früheren Version gelesen",
+      converted_text: "ohne den richtigen Text",
+      stuck: "auf dem Weg stehen geblieben",
+    },
+    outOfReach: (count) =>
+      `${counted(count, "Dokument", "Dokumente")} im Index kann nur eine vollständige Synchronisierung entfernen`,
+    counts: (count) =>
+      `${counted(count, "Anzahl", "Anzahlen")} von Dokumenten ${plural(count, { one: "war", other: "waren" })} falsch`,
+  },
+
+  people: {
+    loading: "Die Personen",
+    hint: "Wer den Dienst in den letzten 90 Tagen benutzt hat, mit den Gruppen der letzten Anmeldung. Was sie dürfen, gilt jetzt.",
+    filter: "Nach Name, Gruppe, Label oder Ordner filtern",
+    found: (shown, loaded, isAll) =>
+      shown === loaded
+        ? `${counted(shown, "Person", "Personen")}${isAll ? "" : "; es gibt weitere"}`
+        : `${number(shown)} von ${counted(loaded, "Person", "Personen")}`,
+    searching: "Die übrigen werden durchsucht …",
+    none: "Noch niemand wurde gesehen",
+    noneHint: "Personen erscheinen hier, wenn sie sich angemeldet und den Dienst benutzt haben.",
+    noMatch: "Niemand passt",
+    noMatchHint:
+      "Wer sich noch nicht angemeldet hat, steht nicht in der Liste. „Ansehen als“ zeigt, was die Person sehen würde.",
+    viewAs: "Ansehen als",
+    viewAsName: (name) => `Ansehen als ${name}`,
+    change: "Zugriff ändern",
+    changeName: (name) => `Zugriff ändern: ${name}`,
+    more: "Mehr zeigen",
+    name: "Wer",
+    groups: "Gruppen",
+    sees: "Sieht",
+    writes: "Schreibt in",
+    seen: "Zuletzt gesehen",
+    actions: "Aktionen",
+    noGroups: "bei der letzten Anmeldung keine",
+    everything: "alle Dokumente",
+    nothing: "kein Dokument",
+    everywhere: "überall",
+    nowhere: "nirgends",
+    rights: "Rechte",
+    rightNames: { read: "lesen", write: "schreiben", operate: "betreiben" },
+    noRights: "keine",
+    others: (count) => `${number(count)} weitere`,
+    kinds: {
+      key: "API-Schlüssel",
+      role: "Rolle",
+      scope: "Programm",
+      group: "Gruppe",
+      tenant: "Mandant",
+    },
+  },
+
+  access: {
+    loading: "Die Regeln",
+    noLabels: "Es gibt keine Labels",
+    noLabelsHint:
+      "Diese Installation hat keine Zugriffsdatei mit Labels, also keine Regeln, die man ändern kann.",
+    open: "Wer sich nicht angemeldet hat, hat hier alle Rechte. Die Regeln gelten nur für Personen, die sich anmelden.",
+    labels: "Wer was sieht",
+    label: "Label",
+    allowed: "Erlaubt",
+    denied: "Verboten, auch wenn erlaubt",
+    nobody: "niemand",
+    everyone: "alle",
+    seesAll: (names) => `Jedes Dokument sehen Betreiber${names.length > 0 ? ` und ${list(names)}` : ""}.`,
+    rights: "Rechte",
+    revoke: (who, label) => `${who} „${label}“ entziehen`,
+    lift: (who, label) => `Das Verbot von „${label}“ für ${who} aufheben`,
+
+    add: "Ändern, wer ein Label sieht",
+    effect: "Wirkung",
+    effects: { allow: "Erlauben", deny: "Verbieten" },
+    who: "Wer, etwa user:alice oder group:people",
+    continue: "Weiter …",
+
+    changes: "Änderungen seit der Zugriffsdatei",
+    noChanges: "Keine. Die Zugriffsdatei gilt unverändert.",
+    change: "Änderung",
+    changeOf: { allow: "erlaubt", deny: "verboten" },
+    by: "Von",
+    when: "Wann",
+    remove: "Zurücknehmen",
+    removeOf: (who, label) => `Die Änderung von ${who} bei ${label} zurücknehmen`,
+    questionRemove: (who, label) => `Die Änderung von ${who} bei ${label} zurücknehmen?`,
+    questionAllow: (who, label) => `${who} die Dokumente von ${label} erlauben?`,
+    questionDeny: (who, label) => `${who} die Dokumente von ${label} verbieten?`,
+    consequenceRemove: "Dann gilt wieder die Zugriffsdatei.",
+    consequenceAllow: (who, label) => `${who} findet und liest dann jedes Dokument mit dem Label ${label}.`,
+    consequenceDeny: (who, label) =>
+      `${who} sieht dann kein Dokument mit dem Label ${label}, auch wenn eine andere Regel es erlaubt.`,
+    atOnce: "Das gilt sofort, und im Prüfprotokoll steht Ihr Name.",
+    done: "Die Regel ist geändert",
+
+    explain: "Wer sieht ein Dokument, und warum?",
+    document: "Dokument (Pfad oder s3://-Adresse)",
+    doExplain: "Erklären",
+    explaining: "Die Erklärung",
+    labelIs: "Label:",
+    noLabel: "Kein Label.",
+    allAs: (who) => `Alle Dokumente, wie ${who} sie sieht`,
+  },
+
+  view: {
+    hint: "Nennen Sie jemanden, etwa user:alice: Es gelten die Gruppen der letzten Anmeldung. Andere Gruppen nennen Sie so: user:alice,group:people.",
+    whose: "Wessen Sicht?",
+    view: "Ansehen",
+    loading: "Die Dokumente",
+    none: "Noch keine Dokumente",
+    sees: (who, visible, all, isAll) =>
+      `${who} sieht ${number(visible)} von ${counted(all, "Dokument", "Dokumenten")}${isAll ? "" : ", und es gibt weitere"}`,
+    notKnown: (who) => `Was ${who} sieht, ist nicht bekannt`,
+    announce: (all, hidden, unknown) =>
+      [
+        counted(all, "Dokument", "Dokumente"),
+        `${number(hidden)} verborgen`,
+        unknown > 0 && `${number(unknown)} nicht bekannt`,
+      ]
+        .filter(Boolean)
+        .join(", "),
+    show: "Zeigen",
+    shown: { all: "Alle", visible: "Sichtbar", hidden: "Verborgen", unknown: "Nicht bekannt" },
+    dependsOnGroups: "hängt von Gruppen ab",
+    noneShown: "Keines dieser Dokumente.",
+    documents: "Dokumente",
+    document: "Dokument",
+    seen: "Gesehen",
+    why: "Warum",
+    more: (count) => `${number(count)} weitere laden`,
+    loadingMore: "Lädt …",
+    withGroups: (groups, time) => `Mit ${groups}, wie gesehen ${time}.`,
+    withoutGroups: (time) => `Ohne Gruppen, wie gesehen ${time}.`,
+    unknownGroups: (who) =>
+      `Die Gruppen von ${who} sind nicht bekannt: keine Anmeldung seit 90 Tagen oder noch nie. Fügen Sie die Gruppen hinzu; bis dahin ist dies die Sicht einer Person ohne Gruppen.`,
+    add: (name) => `${name} hinzufügen`,
+  },
+
+  settings: {
+    loading: "Die Einstellungen",
+    hint: "Die geltenden Einstellungen, und woher jede kommt. Geändert werden sie in der Installation, nicht hier.",
+    search: "Einstellungen durchsuchen",
+    found: (count) => counted(count, "Einstellung", "Einstellungen"),
+    changed: "Geändert",
+    noChanged: "Nichts ist geändert: Jede Einstellung hat ihre Vorgabe.",
+    defaults: (count) => `${counted(count, "Einstellung", "Einstellungen")} mit der Vorgabe`,
+    noMatch: "Keine Einstellung hat diese Wörter",
+    noMatchHint: "Versuchen Sie es mit einem Wort oder einem Teil des Namens.",
+    name: "Einstellung",
+    value: "Wert",
+    origin: "Woher",
+    origins: {
+      default: "Vorgabe",
+      context: "Kontext der Installation",
+      "settings file": "Einstellungsdatei",
+      target: "Ziel der Installation",
+      environment: "Umgebung der Funktion",
+    },
+    defaultIs: (value) => `Vorgabe: ${value}`,
+    none: "keiner",
+  },
+};
