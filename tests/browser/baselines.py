@@ -28,7 +28,7 @@ STEADY: Final = """() => {
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
         const text = node.data
             .replace(/\\b[\\d.]+\\s(ms|s)\\b/g, '1 $1')
-            .replace(/\\d+ (sec|min|hr|days?)\\.? ago|\\d+:\\d\\d:\\d\\d [AP]M/g, 'just now')
+            .replace(/\\d+ (sec|min|hr|days?)\\.? ago|\\d+:\\d\\d(:\\d\\d)?\\s[AP]M/g, 'just now')
             .replace(/[A-Z][a-z]{2} \\d+, \\d{4}(, \\d+:\\d\\d\\s[AP]M)?/g, '2 Jan 2026')
             .replace(/in \\d+ folders/, 'in 2 folders')
             .replace(/localhost:\\d+/g, 'localhost');

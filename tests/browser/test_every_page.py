@@ -1,7 +1,6 @@
-"""Every page and its parts: accessible, readable at every width, at rest, and as the documentation shows them."""
+"""Every page and its parts: accessible, readable at every width, and at rest."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
@@ -16,7 +15,6 @@ from tests.browser.support import (
     check_accessibility,
     check_readable,
     is_loaded,
-    pictures,
     show,
 )
 from tests.e2e.support import LocalStack
@@ -132,13 +130,3 @@ def test_nothing_moves_while_a_page_loads(visit: Open, width: int) -> None:
     for place, shift in moved.items():
         print(f"{width} px: {shift:.3f} {place}")  # noqa: T201 - with `-s`, the figures of every page
     assert {place for place, shift in moved.items() if shift >= MAX_LAYOUT_SHIFT} <= MOVING
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_its_picture(visit: Open, name: str, tmp_path: Path) -> None:
-    page = visit(PAGES[name], user="olga", viewport={"width": 1280, "height": 860})
-    is_loaded(page)
-
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.screenshot(path=pictures(tmp_path) / f"{name}-{scheme}.png", animations="disabled")

@@ -14,6 +14,9 @@ import { Button, Skeleton } from "./shapes";
 
 const SLOW_SECONDS = 4;
 
+/** The code of a refusal that names whom to ask. */
+const ACCESS_NEEDED = "AccessNeeded";
+
 export function Loading({ what }: { what: string }) {
   const text = useMessages("parts");
   const [isSlow, setSlow] = useState(false);
@@ -43,17 +46,21 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
     },
     [],
   );
+  const contact =
+    known?.code === ACCESS_NEEDED ? /[^\s@]+@[^\s@]+\.[^\s@.,]+/.exec(known.message)?.[0] : null;
   const title = known?.isOffline
     ? text.noConnection
     : isUnknown
       ? known?.code === NOT_SIGNED_IN
         ? text.signIn
         : text.signInAgain
-      : known?.status === 403
-        ? text.forbidden
-        : known?.status === 429
-          ? text.tooMany
-          : text.failed;
+      : known?.code === ACCESS_NEEDED
+        ? text.accessNeeded
+        : known?.status === 403
+          ? text.forbidden
+          : known?.status === 429
+            ? text.tooMany
+            : text.failed;
   return (
     <section className="box error" role="alert">
       <h2>{title}</h2>
@@ -71,6 +78,13 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
       )}
       {isUnknown && session ? (
         <SignInButton session={session} isPrimary />
+      ) : contact ? (
+        <a
+          className="button primary"
+          href={`mailto:${contact}?${mail({ subject: text.accessSubject, body: location.href })}`}
+        >
+          {text.requestAccess}
+        </a>
       ) : (
         onRetry && (
           <Button ref={again} onClick={onRetry}>
@@ -80,6 +94,13 @@ export function ErrorBox({ error, onRetry }: { error: Error; onRetry?: () => voi
       )}
     </section>
   );
+}
+
+/** Fields of a mail as an address has them: with %20, because mail programs show a plus sign. */
+function mail(fields: Record<string, string>): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join("&");
 }
 
 interface AwaitProps {
