@@ -57,6 +57,14 @@ _REFERENCE: Final[Mapping[str, re.Pattern[str]]] = {
 """Pronouns for the subject of the previous question; in other languages, every short question is a follow-up."""
 
 _NUMERIC: Final = re.compile(r"\d")
+_NUMBER: Final = re.compile(
+    r"(?:\b[^\W\d_]+\s+(?:(?:the|el|dem|den|het)\s+)?)?"
+    r"(?:(?:year|jahre?|année|año|ano|anno|jaar|år|год[ау]?)\s+(?:de\s+)?)?"
+    r"(?<![a-z\d.,-])(?P<number>\d+(?:[.,:/-]\d+)*)(?:\s+год[ау]?\b|年?呢|年?は|년은)?",
+    re.IGNORECASE,
+)
+"""A number with the words around it that add nothing: a preposition before it, and "year"."""
+
 _NUMBERED: Final = re.compile(r"\b([^\W\d_]+)\s+(\d[\w.]*)")
 
 
@@ -163,14 +171,24 @@ def _changed(subject: str, change: str) -> str:
         before, count = re.subn(rf"\b({re.escape(word)}\s+)\d[\w.]*", rf"\g<1>{number}", before, flags=re.IGNORECASE)
         if count:
             return f"{before}{mark}"
-    if _NUMERIC.search(change):
-        before = re.sub(r"(?:\s+(?:in|en|em|im|for|für|pour|para|per|voor|в|за))?\s+\d[\w.,]*", "", before)
+    if number := _NUMBER.search(change):
+        alike = [each for each in _NUMBER.finditer(before) if _is_year(each["number"]) == _is_year(number["number"])]
+        if alike:
+            # Only the number: "of 2024" stays "of 2025", whichever preposition the follow-up has.
+            start, end = alike[-1].span("number")
+            rest = " ".join(f"{change[: number.start()]} {change[number.end() :]}".split())
+            added = f" {rest}" if parse_question(rest).words else ""
+            return f"{before[:start]}{number['number']}{before[end:]}{added}{mark}"
     elif place := re.match(r"(\w+)\s+(?=[^\W\d_])", change):
         # "in Lisbon" replaces "in London", a name or number after the same preposition.
         there = re.search(rf"\b{re.escape(place[1])}\s+(?:[A-ZÀ-ÞА-ЯЁ][\w-]*\s*)+", before)
         if there:
             return f"{before[: there.start()]}{change} {before[there.end() :]}".rstrip() + mark
     return f"{before} {change}{mark}"
+
+
+def _is_year(number: str) -> bool:
+    return re.fullmatch(r"(?:19|20)\d\d", number) is not None
 
 
 def _with_words(question: str, subject: str) -> str | None:

@@ -7,6 +7,7 @@ repeats documents, so each reading checks these against the current rules, label
 import hashlib
 import hmac
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,9 @@ MAX_RESPONSE_CHARACTERS: Final = 4_000_000
 
 INDEXING_SECONDS: Final = 3600
 """A version that was uploaded less long before an answer may have been indexed after it."""
+
+_PLACE: Final = re.compile(r"(?P<at>\d+\.\d{3})~(?P<id>[0-9a-f-]{36})", re.ASCII)
+"""The last conversation of a page."""
 
 _GONE: Final = frozenset({Status.DELETING, Status.DELETED})
 _SECRET_BYTES: Final = 24
@@ -153,13 +157,9 @@ class Conversations:
             found = [each for each in found if _has_words(each, words)]
         start = 0
         if token is not None:
-            at, _, identifier = token.partition("~")
-            try:
-                after = (-float(at), identifier)
-            except ValueError:
-                raise InvalidRequestError(
-                    "next_token does not belong to this listing: take it from the previous page"
-                ) from None
+            if not (place := _PLACE.fullmatch(token)):
+                raise InvalidRequestError("next_token does not belong to this listing: take it from the previous page")
+            after = (-float(place["at"]), place["id"])
             start = sum((-each.updated_at, each.id) <= after for each in found)
         shown = found[start : start + limit]
         more = len(found) > start + limit

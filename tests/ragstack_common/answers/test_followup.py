@@ -100,6 +100,45 @@ def test_a_follow_up_changes_the_question_before_in_every_language(before: str, 
     assert with_subject(question, [ModelMessage.user(before)]) == searched
 
 
+CONTRACT = "What is the notice period of the Northwind contract of 2024?"
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "searched"),
+    [
+        (CONTRACT, "And in 2025?", "What is the notice period of the Northwind contract of 2025?"),
+        (CONTRACT, "And in the year 2025?", "What is the notice period of the Northwind contract of 2025?"),
+        (
+            CONTRACT,
+            "And for resellers in 2025?",
+            "What is the notice period of the Northwind contract of 2025 for resellers?",
+        ),
+        ("Was galt vor 2024 für Reisen?", "Und im Jahr 2025?", "Was galt vor 2025 für Reisen?"),
+        ("Was steht im Vertrag von 2024?", "Und 2025?", "Was steht im Vertrag von 2025?"),
+        ("Que dit le contrat de 2024 ?", "Et en 2025 ?", "Que dit le contrat de 2025?"),
+        ("¿Qué dice el contrato de 2024?", "¿Y en el año 2025?", "¿Qué dice el contrato de 2025?"),
+        ("O que diz o contrato de 2024?", "E no ano de 2025?", "O que diz o contrato de 2025?"),
+        ("Che cosa dice il contratto del 2024?", "E nel 2025?", "Che cosa dice il contratto del 2025?"),
+        ("Wat staat er in het contract van 2024?", "En in 2025?", "Wat staat er in het contract van 2025?"),
+        ("Vad står det i avtalet från 2024?", "Och år 2025?", "Vad står det i avtalet från 2025?"),
+        ("Что сказано в договоре от 2024 года?", "А в 2025 году?", "Что сказано в договоре от 2025 года?"),
+        ("2024年的合同写了什么？", "那2025年呢？", "2025年的合同写了什么？"),
+        (
+            "What does a room for 20 people cost in 2024?",
+            "And with 30?",
+            "What does a room for 30 people cost in 2024?",
+        ),
+        ("How large is an upload in version 2?", "And in 2025?", "How large is an upload in version 2 in 2025?"),
+        ("What does section 4 of the 2024 policy say?", "And in 2025?", "What does section 4 of the 2025 policy say?"),
+        ("What does ISO-9001 cost?", "And in 2025?", "What does ISO-9001 cost in 2025?"),
+    ],
+)
+def test_a_number_replaces_one_of_its_kind_and_keeps_the_words_around_it(
+    before: str, question: str, searched: str
+) -> None:
+    assert with_subject(question, [ModelMessage.user(before)]) == searched
+
+
 @pytest.mark.parametrize(
     "question",
     [

@@ -148,8 +148,12 @@ def test_pages_list_each_conversation_once(kept: Kept) -> None:
 
     assert found == [f"Question {number}?" for number in (4, 3, 2, 1, 0)]
     assert token is None
+
+
+@pytest.mark.parametrize("token", ["x", "", "nan~x", "inf~x", "-1~x", "1e3~x", "1.5", "~x", "1~"])
+def test_a_token_of_another_listing_is_refused(kept: Kept, token: str) -> None:
     with pytest.raises(InvalidRequestError):
-        kept.service.page(ALICE, token="x")
+        kept.service.page(ALICE, token=token)
 
 
 def test_a_search_finds_each_word_in_titles_and_questions(kept: Kept) -> None:

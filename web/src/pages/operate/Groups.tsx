@@ -6,6 +6,7 @@ import { useMessages } from "../../messages";
 import { plain } from "../../parts/names";
 import { Badge, Button, VisibleBadge } from "../../parts/shapes";
 import { Prose } from "./Prose";
+import { partsOf } from "./seen";
 
 type Explanation = components["schemas"]["Explanation"];
 export type Sight = "visible" | "hidden" | "unknown";
@@ -46,7 +47,7 @@ export function Rule({ rule, label, label_rule }: Explanation) {
 export function SeenGroups({ principals, seen_at }: Pick<Explanation, "principals" | "seen_at">) {
   const text = useMessages("admin").view;
   if (!seen_at) return null;
-  const groups = (principals ?? []).filter((name) => !name.startsWith("user:"));
+  const groups = (principals ?? []).filter((name) => !["user", "scope"].includes(partsOf(name)[0]));
   return (
     <p className="small" dir="auto">
       {groups.length === 0

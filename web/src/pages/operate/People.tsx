@@ -10,7 +10,7 @@ import { Await, Empty, ErrorBox } from "../../parts/states";
 import { Table } from "../../parts/Table";
 import { address, go, usePlace } from "../../route";
 import { usePages } from "./pages";
-import { matches, type Person, partsOf, viewerOf } from "./seen";
+import { groupsOf, matches, type Person, partsOf, viewerOf } from "./seen";
 
 /** Matches that are shown before more are looked for. */
 const ENOUGH = 20;
@@ -92,7 +92,10 @@ function People({ people }: { people: readonly Person[] }) {
         [
           text.groups,
           ({ principal, groups }) => (
-            <Tags names={groups.map(shortened)} none={principal.startsWith("user:") ? text.noGroups : "–"} />
+            <Tags
+              names={groupsOf(principal, groups).map(shortened)}
+              none={principal.startsWith("user:") ? text.noGroups : "–"}
+            />
           ),
         ],
         [

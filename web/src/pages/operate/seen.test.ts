@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { sorted } from "./inForce";
-import { matches, type Person, viewerOf } from "./seen";
+import { groupsOf, matches, type Person, viewerOf } from "./seen";
 
 const ALICE: Person = {
   principal: "user:alice",
@@ -45,4 +45,12 @@ it("settings that somebody changed come apart from the defaults", () => {
   ]);
   expect(sorted(all, "CANDIDATES search").defaults).toHaveLength(1);
   expect(sorted(all, "candidates auth")).toEqual({ changed: [], defaults: [] });
+});
+
+it("the scopes of a user's token are no groups of theirs", () => {
+  expect(groupsOf("user:alice", ["group:people", "scope:openid", "tenant:acme"])).toEqual([
+    "group:people",
+    "tenant:acme",
+  ]);
+  expect(groupsOf("role:job", ["scope:docs/read"])).toEqual(["scope:docs/read"]);
 });

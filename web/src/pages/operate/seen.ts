@@ -31,3 +31,8 @@ export function partsOf(principal: string): [kind: string, name: string] {
   const at = principal.indexOf(":");
   return at < 0 ? ["", principal] : [principal.slice(0, at), principal.slice(at + 1)];
 }
+
+/** What a person belongs to. The scopes of a user's token are those of the program that they use. */
+export function groupsOf(principal: string, groups: readonly string[]): string[] {
+  return groups.filter((name) => !principal.startsWith("user:") || partsOf(name)[0] !== "scope");
+}
