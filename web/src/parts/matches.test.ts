@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bestPart, inOneLine, matches } from "./matches";
+import { bestPart, inOneLine, matches, withoutSigns } from "./matches";
 import { slice } from "./spans";
 
 const marked = (question: string, text: string) =>
@@ -53,4 +53,10 @@ test("a table in one line has no signs of Markdown", () => {
   const text = "## Kept\n\n| Data | Kept for |\n| --- | ---: |\n| Readings | 25 months |\n\nThen deleted.";
 
   expect(inOneLine(text)).toBe("Kept · Data · Kept for\nReadings · 25 months · Then deleted.");
+});
+
+test("a table has a row in each line, without signs of Markdown", () => {
+  expect(
+    withoutSigns("## Day by day\n\n| Day | Who helps |\n| --- | --- |\n| Monday | Office team |\n"),
+  ).toBe("Day by day\n\nDay · Who helps\nMonday · Office team\n");
 });

@@ -96,16 +96,16 @@ function startOf(characters: readonly string[], marked: readonly Range[], limit:
   return best - LEAD + word + 1;
 }
 
-/** A text of Markdown without the signs of its headings. */
+/** A text of Markdown without the signs of its headings and tables. */
 export function withoutSigns(text: string): string {
-  return text.replace(/^#{1,6}( +|$)/gm, "");
+  return text
+    .replace(/^#{1,6}( +|$)/gm, "")
+    .replace(/^[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n|$)/gm, "")
+    .replace(/[ \t]*\|[ \t]*$|^[ \t]*\|[ \t]*/gm, "")
+    .replace(/[ \t]+\|[ \t]+/g, " · ");
 }
 
 /** A text of Markdown in one line: paragraphs and the cells of tables follow each other. */
 export function inOneLine(text: string): string {
-  return withoutSigns(text)
-    .replace(/^[ \t]*\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+[ \t]*(?:\n|$)/gm, "")
-    .replace(/[ \t]*\|[ \t]*$|^[ \t]*\|[ \t]*/gm, "")
-    .replace(/[ \t]+\|[ \t]+/g, " · ")
-    .replace(/([.!?:]?)\s*\n\s*\n\s*/g, (_, end) => (end ? `${end} ` : " · "));
+  return withoutSigns(text).replace(/([.!?:]?)\s*\n\s*\n\s*/g, (_, end) => (end ? `${end} ` : " · "));
 }

@@ -7,7 +7,7 @@ import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { FindDocument } from "../../parts/FindDocument";
 import { Icon } from "../../parts/Icon";
-import { place, plain } from "../../parts/names";
+import { documentName, place, plain } from "../../parts/names";
 import { OriginalDialog } from "../../parts/Original";
 import { Button } from "../../parts/shapes";
 import { sentence } from "../../parts/states";
@@ -84,12 +84,14 @@ function Closest({ documents }: { documents: readonly ClosestDocument[] }) {
       <h3 className="small">{text.closest}</h3>
       <ol>
         {documents.map((document) => {
-          const about = [document.version ?? document.date, place(document)].filter(Boolean).map(String);
+          const edition = String(document.version ?? document.date ?? "");
+          const isNamed = documentName(document.source).includes(edition);
+          const about = isNamed ? place(document) : edition;
           return (
             <li key={document.source}>
               <Button className="closest-card" onClick={() => setOpen(document)}>
                 <strong>
-                  <bdi>{plain([document.title, ...about.slice(0, 1)].join(" · "))}</bdi>
+                  <bdi>{plain([document.title, about].filter(Boolean).join(" · "))}</bdi>
                 </strong>
                 <span dir="auto">{plain(document.excerpt)}</span>
               </Button>
