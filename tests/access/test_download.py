@@ -34,6 +34,10 @@ DOCUMENTS = (
 )
 
 
+def named(value: object) -> str:
+    return value.name if isinstance(value, Caller) else str(value)
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     with deployed(tmp_path, POLICY, DOCUMENTS, AUDIT_READS="true") as made:
@@ -47,7 +51,7 @@ def download(world: World, caller: Caller, key: str) -> tuple[int, Any]:
 @pytest.mark.parametrize(
     ("caller", "key"),
     [(BOB, "handbook.md"), (ALICE, "salaries.md"), (ALICE, "broken.md"), (ADA, "acme/plan.md")],
-    ids=str,
+    ids=named,
 )
 def test_who_sees_a_document_gets_its_file_also_if_it_failed(world: World, caller: Caller, key: str) -> None:
     status, answer = download(world, caller, key)
@@ -60,7 +64,7 @@ def test_who_sees_a_document_gets_its_file_also_if_it_failed(world: World, calle
 @pytest.mark.parametrize(
     ("caller", "key"),
     [(BOB, "salaries.md"), (BOB, "broken.md"), (BOB, "acme/plan.md"), (ALICE, "acme/plan.md"), (ADA, "salaries.md")],
-    ids=str,
+    ids=named,
 )
 def test_a_hidden_document_is_like_one_that_does_not_exist(world: World, caller: Caller, key: str) -> None:
     hidden, unknown = download(world, caller, key), download(world, caller, "nothing.md")

@@ -13,7 +13,8 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Open
-from tests.browser.support import IS_AT_REST, LAPTOP_PIXELS, PHONE_PIXELS, is_loaded
+from tests.browser.support import IS_AT_REST, LAPTOP_PIXELS, PHONE_PIXELS, is_loaded, show
+from tests.browser.test_ask import NOTICE, contracts  # noqa: F401 - a fixture
 from tests.browser.test_every_page import PAGES
 from tests.e2e.support import ROOT
 
@@ -30,28 +31,49 @@ HEIGHT: Final = 900
 GAP: Final = 32
 SCALE: Final = 0.75
 
+QUESTIONS: Final = (
+    "How many days of annual leave do I have?",
+    "What is the hotel limit in Zürich?",
+    "How long is the warranty of a gateway?",
+)
+"""Conversations of the person in the pictures."""
+
 SHOWN: Final = {
-    **PAGES,
-    "no-answer": f"#/ask?q={quote('What does the contract with Northwind of 2024 say about payment?')}",
+    "ask": PAGES["ask"],
+    "no-answer": f"#/ask?q={quote(NOTICE)}",
+    "search": PAGES["search"],
+    "documents": PAGES["documents"],
     "document": "#/documents?q=leave-and",
+    "quality": PAGES["judge"],
+    "admin": PAGES["operate"],
     "people": "#/admin/people",
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", SHOWN)
-def test_a_page_is_in_the_documentation(visit: Open, name: str, scheme: str) -> None:
-    page = visit(SHOWN[name], user="olga", color_scheme=scheme, viewport=size(LAPTOP_PIXELS), expects_failures=True)
-    if name == "document":
-        page.get_by_role("link", name="leave-and-holidays-2026.md").click()
-        expect(page.get_by_role("heading", level=1, name="leave-and-holidays-2026.md")).to_be_visible()
+@pytest.mark.usefixtures("contracts")
+def test_the_pages_are_in_the_documentation(visit: Open) -> None:
+    for other in ("alice", "bob"):
+        visit("#/documents", user=other).close()
+    page = visit("#/ask", user="olga", viewport=size(LAPTOP_PIXELS), expects_failures=True)
+    for question in QUESTIONS:
+        page.get_by_role("link", name="New question").click()
+        show(page, f"#/ask?q={quote(question)}")
+        expect(page.get_by_role("heading", name=question)).to_be_visible()
+        is_loaded(page)
+
+    for name, address in SHOWN.items():
+        page.get_by_role("link", name="New question").click()
+        show(page, address)
+        if name == "document":
+            page.get_by_role("link", name="leave-and-holidays-2026.md").click()
+            expect(page.get_by_role("heading", level=1, name="leave-and-holidays-2026.md")).to_be_visible()
         page.mouse.move(0, 0)
-
-    taken = [picture(page, width) for width in WIDTHS]
-
-    side_by_side(taken).save(IMAGES / f"{name}-{scheme}.webp", quality=82, method=6)
-    if (name, scheme) == ("ask", "light"):
-        taken[0].quantize(256).save(IMAGES / "ask.png", optimize=True)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            taken = [picture(page, width) for width in WIDTHS]
+            side_by_side(taken).save(IMAGES / f"{name}-{scheme}.webp", quality=82, method=6)
+            if (name, scheme) == ("ask", "light"):
+                taken[0].quantize(256).save(IMAGES / "ask.png", optimize=True)
 
 
 def size(width: int) -> dict[str, int]:
