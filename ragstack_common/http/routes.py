@@ -166,7 +166,7 @@ class DocumentService:
             NotAllowedError: The caller may not write here.
         """
         key = self.documents.key_to_change(caller, identifier)
-        self.uploads.change_attributes(key, change.attributes or {}, caller)
+        self.uploads.change_attributes(key, change, caller)
         detail = self.documents.detail(caller, identifier)
         return detail.model_copy(update={"again": True, "waiting_for": detail.waiting_for or EVENT_OF_CHANGE})
 
@@ -205,7 +205,7 @@ def _add_documents(app: APIGatewayRestResolver, service: Service, caller: Curren
 
     @serve(app, "change_document")
     def change_document(id: _Id, request: AttributesChange) -> DocumentDetail:  # noqa: A002 - the name in the path
-        """Replace the document's attributes; searches use the new ones when the change was processed."""
+        """Replace the document's attributes, or some; searches use the new ones when the change was processed."""
         return service().change_attributes(caller(), id, request)
 
     @serve(app, "delete_document")

@@ -31,6 +31,7 @@ from ragstack_common.ingestion.sidecars import (
 )
 from ragstack_common.reading import formats
 from ragstack_common.registry.documents import DocumentRegistry
+from ragstack_common.registry.records import Attributes
 from ragstack_common.registry.table import document_id
 from ragstack_common.services.bucket import DocumentsBucket
 
@@ -156,6 +157,11 @@ class AttributesChange(BaseModel, extra="forbid", frozen=True, defer_build=True)
         " named",
         examples=[{"corpus": "people", "version": "2"}],
     )
+    merge: bool = Field(
+        default=False,
+        description="Change only the attributes that are named; null removes one. Those of a change that is not"
+        " processed yet stay, too",
+    )
 
 
 class SignedUpload(BaseModel):
@@ -241,17 +247,28 @@ class Uploads:
         )
         return UploadAnswer(id=document_id(uri), uri=uri, key=key, upload=upload, sidecar_uri=sidecar)
 
-    def change_attributes(self, key: str, wanted: Mapping[str, Any], caller: Caller) -> None:
-        """Replace the attributes of a document that is in the bucket; the event of its sidecar does the rest.
+    def change_attributes(self, key: str, change: AttributesChange, caller: Caller) -> None:
+        """Change the attributes of a document that is in the bucket; the event of its sidecar does the rest.
 
         Raises:
             InvalidDocumentError: The attributes are invalid.
             NotAllowedError: The caller may not write here, or does not see the document that is there.
-            ServiceUnavailableError: S3 did not store the sidecar.
+            ServiceUnavailableError: S3 did not store the sidecar, or another change came in between.
         """
+        wanted, merging = change.attributes or {}, None
+        if change.merge:
+            body, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
+            wanted, merging = self._merged(body, wanted), unchanged(tag)
         self._check_attributes(wanted)
         attributes, condition = self._labelled(key, wanted, caller)
-        self._write_sidecar(key, attributes or {}, None, condition)
+        self._write_sidecar(key, attributes or {}, None, merging or condition)
+
+    def _merged(self, body: bytes | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the attributes of a sidecar with changes, without a label that they do not name."""
+        attributes = {**canonical_attributes(_attributes_in_sidecar(body))}
+        if self._guard.policy is not None:
+            attributes.pop(self._guard.policy.attribute, None)
+        return {name: value for name, value in {**attributes, **changes}.items() if value is not None}
 
     def _has_name(self, uri: str, caller: Caller) -> bool:
         """Whether the caller sees a document whose name differs only in form, such as one from a Mac."""
@@ -309,7 +326,7 @@ class Uploads:
         with reaching_the_registry():
             known = self._registry.read([uri])[uri]
         body, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
-        in_sidecar = policy.label_of(key, _label_in_sidecar(body, policy.attribute))
+        in_sidecar = policy.label_of(key, _attributes_in_sidecar(body).get(policy.attribute))
         is_present = self._bucket.observe(key).is_present
         earlier = [in_sidecar] if is_present or body is not None else []
         if known.observed.is_present:
@@ -358,8 +375,8 @@ def _may_have_rows(key: str) -> bool:
     return key.lower().endswith(".csv")
 
 
-def _label_in_sidecar(body: bytes | None, attribute: str) -> Any:
+def _attributes_in_sidecar(body: bytes | None) -> Attributes:
     try:
-        return None if body is None else parse_sidecar(body).attributes.get(attribute)
+        return {} if body is None else parse_sidecar(body).attributes
     except InvalidDocumentError:
-        return None
+        return {}

@@ -382,6 +382,9 @@ class TestLabels:
 
         assert world.call(EVE, "PATCH", path, {"attributes": {"access": label}})[0] == 400
         assert world.call(EVE, "PATCH", path, {"attributes": None})[0] == 202
+        assert world.call(EVE, "PATCH", path, {"attributes": {"year": 2026}, "merge": True})[0] == 202
+        merged = world.call(EVE, "PATCH", path, {"attributes": {"access": label}, "merge": True})
+        assert merged[0] == (202 if label is None else 400)  # null takes nothing away that the access file requires
         assert label_of(world, "acme/0.md") == "acme"
 
     @pytest.mark.parametrize("key", ["acme/board.md", "globex/0.md"])

@@ -326,6 +326,28 @@ def test_attributes_of_a_document_are_replaced_in_its_sidecar(aws: Aws, call: Ca
         assert aws.keys() == ["people/report.pdf"]
 
 
+def test_merged_attributes_change_those_that_are_named_and_no_earlier_change(aws: Aws, call: Call) -> None:
+    """The registry knows the first change only when its event was processed."""
+    record = aws.record("report.pdf", Status.INDEXED, aws.put("report.pdf"))
+    path = f"{PATH}/{record.id}"
+    aws.put("report.pdf.metadata.json", '{"metadataAttributes": {"corpus": "law", "draft": true}}')
+
+    changes: list[dict[str, Any]] = [{"year": 2026}, {"corpus": "people"}, {"draft": None}]
+    for change in changes:
+        assert call("PATCH", path, {"attributes": change, "merge": True})[0] == 202
+
+    assert sidecar_of(aws, "report.pdf") == {"corpus": "people", "year": 2026}
+
+
+def test_the_first_and_the_last_merged_attribute_make_and_delete_the_sidecar(aws: Aws, call: Call) -> None:
+    path = f"{PATH}/{aws.record('report.pdf', Status.INDEXED, aws.put('report.pdf')).id}"
+
+    assert call("PATCH", path, {"attributes": {"year": 2026}, "merge": True})[0] == 202
+    assert sidecar_of(aws, "report.pdf") == {"year": 2026}
+    assert call("PATCH", path, {"attributes": {"year": None}, "merge": True})[0] == 202
+    assert aws.keys() == ["report.pdf"]
+
+
 def test_attributes_are_changed_under_the_rules_of_uploads(aws: Aws, call: Call) -> None:
     record = aws.record("report.pdf", Status.INDEXED, aws.put("report.pdf"))
     gone = aws.record("gone.pdf", Status.DELETED)
