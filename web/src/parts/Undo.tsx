@@ -9,7 +9,7 @@ const UNDO_SECONDS = 8;
 
 export interface Undoable {
   id: string;
-  /** The documents that it concerns, if its id is not that of the only one. */
+  /** The documents that it deletes. */
   documents?: readonly string[];
   /** Where the focus goes when it is undone. */
   onUndone?: () => void;

@@ -8,6 +8,7 @@ import { messages, useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { type Attributes, parseValue, writeValue } from "../../parts/attributes";
 import { Icon } from "../../parts/Icon";
+import { plain } from "../../parts/names";
 import { Button, Card, Form } from "../../parts/shapes";
 import { Notice } from "../../parts/states";
 import { isFinal } from "../../status";
@@ -92,8 +93,8 @@ function Shown({ attributes }: { attributes: Attributes }) {
     <dl className="attributes">
       {entries.map(([name, value]) => (
         <div key={name}>
-          <dt dir="auto">{name}</dt>
-          <dd dir="auto">{Array.isArray(value) ? value.join(", ") : String(value)}</dd>
+          <dt dir="auto">{plain(name)}</dt>
+          <dd dir="auto">{plain(Array.isArray(value) ? value.join(", ") : String(value))}</dd>
         </div>
       ))}
     </dl>

@@ -11,7 +11,7 @@ import { Icon } from "../../parts/Icon";
 import { documentKey, documentName, plain } from "../../parts/names";
 import { Badge, Button, Skeleton, StatusBadge } from "../../parts/shapes";
 import { ErrorBox, Notice, sentence } from "../../parts/states";
-import { useWaiting, waiting } from "../../parts/Undo";
+import { waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
 import { isFinal, isLacking, meaning } from "../../status";
 import { AttributesCard } from "./AttributesCard";
@@ -21,7 +21,8 @@ import { Pages } from "./Pages";
 import { Probe } from "./Probe";
 import { ReceiptCard } from "./ReceiptCard";
 import { Replace } from "./Replace";
-import { removal } from "./removal";
+import { removal, useRemoved } from "./removal";
+import { replay } from "./replay";
 import { focusList } from "./Table";
 import { steps } from "./timeline";
 
@@ -104,7 +105,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
   const { client, me } = useApp();
   const announce = useAnnounce();
   const again = useAction();
-  const isWaiting = useWaiting().some((action) => (action.documents ?? [action.id]).includes(document.id));
+  const isWaiting = useRemoved().has(document.id);
   const [wasWaiting, setWasWaiting] = useState(isWaiting);
   useEffect(() => {
     if (wasWaiting === isWaiting) return;
@@ -135,10 +136,9 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
     go(back);
     focusList();
   };
-  const replay = () =>
+  const indexAgain = () =>
     again.run(async () => {
-      await client.post("/api/failures/replay", { documents: [document.uri] });
-      announce(text.indexedAgain(1));
+      announce(text.indexedAgain(await replay(client, [document.uri])));
       onChange();
     });
   return (
@@ -173,13 +173,13 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
           </span>
         </p>
       </header>
-      {again.error && <ErrorBox error={again.error} onRetry={replay} />}
+      {again.error && <ErrorBox error={again.error} onRetry={indexAgain} />}
       <Shortfall document={document}>
         {isFailed && (
           <p className="row">
             {canWrite && text.whatToDo}
             {canWrite && me.rights.includes("operate") && (
-              <Button aria-disabled={again.isRunning} onClick={() => again.isRunning || void replay()}>
+              <Button aria-disabled={again.isRunning} onClick={() => again.isRunning || void indexAgain()}>
                 <Icon name="retry" size={16} /> {text.again}
               </Button>
             )}

@@ -3,10 +3,8 @@
 import { type DragEvent, useEffect, useMemo, useState } from "react";
 import { useApp } from "../../context";
 import { useMessages } from "../../messages";
-
 import { FindDocument } from "../../parts/FindDocument";
 import { Icon } from "../../parts/Icon";
-
 import { address, go, usePlace } from "../../route";
 import { useStore } from "../../store";
 import "../../style/documents.css";
@@ -41,7 +39,9 @@ export default function DocumentsPage() {
   const active = all.filter(isActive).length;
   const waiting = all.filter(({ state }) => state === "exists").length;
   const tabs = TABS.filter((tab) => me.rights.includes(tab.right));
-  const asked = id === null ? (params.get("tab") ?? "") : "";
+  const named = params.get("tab") ?? "";
+  const isKnown = id === null && [...TABS.map(({ name }) => name), UPLOADS].some((each) => each === named);
+  const asked = isKnown ? named : "";
   const isUpload = canWrite && asked === UPLOADS;
   const tab = isUpload ? "" : asked;
   const isAllowed = tabs.some((each) => each.name === tab);

@@ -14,6 +14,7 @@ import { Await, Empty, ErrorBox, Notice, sentence } from "../../parts/states";
 import { address } from "../../route";
 import { type Failed, type FailureGroup, failureGroups } from "./failures";
 import { iconOf } from "./files";
+import { replay as replayAll } from "./replay";
 
 type Schemas = components["schemas"];
 type Message = Schemas["Message"];
@@ -70,17 +71,8 @@ export function Failures() {
   };
   const replayNow = (documents: readonly Failed[]) =>
     run(async () => {
-      let sent = 0;
-      let token: string | null = null;
-      do {
-        const answer: Schemas["ReplayAnswer"] = await client.post("/api/failures/replay", {
-          documents: documents.map(({ uri }) => uri),
-          next_token: token,
-        });
-        sent += answer.documents.length;
-        token = answer.next_token ?? null;
-      } while (token !== null);
-      return text.replayed(sent);
+      const uris = documents.map(({ uri }) => uri);
+      return text.replayed(await replayAll(client, uris));
     });
   const replay = (documents: readonly Failed[]) => {
     if (documents.length === 1) return replayNow(documents);

@@ -31,6 +31,7 @@ import {
   useListing,
 } from "./listing";
 import { Preview } from "./Preview";
+import { useRemoved } from "./removal";
 import { Selection } from "./Selection";
 import { focusList, Table } from "./Table";
 import { isActive, useUploads } from "./uploads";
@@ -77,7 +78,8 @@ export function List({ canWrite }: { canWrite: boolean }) {
       }),
     [],
   );
-  const chosen = rows.filter((row) => selected.has(row.id));
+  const removed = useRemoved();
+  const chosen = rows.filter((row) => selected.has(row.id) && !removed.has(row.id));
   return (
     <div className="stack list">
       <FilterForm filters={filters} onReload={() => setTurn(turn + 1)} />
@@ -197,7 +199,9 @@ function FilterForm({ filters, onReload }: { filters: Filters; onReload: () => v
         value={filters.corpus}
         options={[
           ["", messages.anyCollection],
-          ...[...new Set([filters.corpus, ...names])].filter(Boolean).map((name) => [name, name] as const),
+          ...[...new Set([filters.corpus, ...names])]
+            .filter(Boolean)
+            .map((name) => [name, plain(name)] as const),
         ]}
         onChange={(corpus) => set({ text, corpus })}
       />

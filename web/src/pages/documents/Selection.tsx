@@ -4,7 +4,7 @@ import type { DocumentSummary } from "../../api/types";
 import { useAction, useApp } from "../../context";
 import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
-import { type Attributes, parseValue } from "../../parts/attributes";
+import { parseValue } from "../../parts/attributes";
 import { Confirm, Dialog } from "../../parts/Dialog";
 import { TextField } from "../../parts/fields";
 import { Icon } from "../../parts/Icon";
@@ -14,6 +14,7 @@ import { ErrorBox } from "../../parts/states";
 import { waiting } from "../../parts/Undo";
 import { forEach } from "./forEach";
 import { removal } from "./removal";
+import { replay } from "./replay";
 import { focusList } from "./Table";
 
 interface Props {
@@ -37,8 +38,8 @@ export function Selection({ rows, canWrite, onClear, onChanged }: Props) {
   };
   const again = () =>
     action.run(async () => {
-      await client.post("/api/failures/replay", { documents: rows.map(({ uri }) => uri) });
-      announce(text.indexedAgain(rows.length));
+      const uris = rows.map(({ uri }) => uri);
+      announce(text.indexedAgain(await replay(client, uris)));
       onClear();
       onChanged();
     });
@@ -102,7 +103,7 @@ interface SetProps {
 
 function SetAttribute({ rows, onClose, onDone }: SetProps) {
   const text = useMessages("documents");
-  const { client, me } = useApp();
+  const { client } = useApp();
   const announce = useAnnounce();
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
@@ -111,14 +112,10 @@ function SetAttribute({ rows, onClose, onDone }: SetProps) {
   const known = [...new Set(rows.flatMap((row) => Object.keys(row.attributes)))].sort();
   const save = (close: () => void) =>
     run(async () => {
-      const failed = await forEach(rows, (row) => {
-        const next: Attributes = { ...row.attributes };
-        // The label stays as it is, also one that this person may not give.
-        if (me.label_attribute) delete next[me.label_attribute];
-        delete next[name.trim()];
-        if (value.trim()) next[name.trim()] = parseValue(value);
-        return client.patch("/api/documents/{id}", { id: row.id }, { attributes: next });
-      });
+      const attributes = { [name.trim()]: value.trim() ? parseValue(value) : null };
+      const failed = await forEach(rows, ({ id }) =>
+        client.patch("/api/documents/{id}", { id }, { attributes, merge: true }),
+      );
       if (failed.length < rows.length) announce(text.attributeSet(rows.length - failed.length));
       if (failed.length > 0)
         setProblems([

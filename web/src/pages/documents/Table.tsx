@@ -18,11 +18,11 @@ import { Icon } from "../../parts/Icon";
 import { documentName, plain } from "../../parts/names";
 import { Badge, Button, StatusBadge } from "../../parts/shapes";
 import { HeadRow, type Sorted } from "../../parts/Table";
-import { useWaiting } from "../../parts/Undo";
 import { address } from "../../route";
 import { isLacking } from "../../status";
 import { iconOf } from "./files";
 import { columnOf, type Listing, type Sort, type SortColumn, sortedBy } from "./listing";
+import { useRemoved } from "./removal";
 
 /** Height of a row, and the width from which a layout fits. */
 const LAYOUTS = [
@@ -62,7 +62,7 @@ export function Table(props: Props) {
   const layout = useLayout(scroller);
   const [active, setShownActive] = useState(listing.active);
   const wanted = useRef<number | null>(null);
-  const deleted = new Set(useWaiting().flatMap((action) => action.documents ?? [action.id]));
+  const deleted = useRemoved();
   const setActive = useCallback(
     (row: number) => {
       listing.active = row;
@@ -303,7 +303,7 @@ const Row = memo(function Row(props: RowProps) {
         <bdi>{folder}</bdi>
       </td>
       <td className="corpus">
-        <bdi>{row.corpus ?? ""}</bdi>
+        <bdi>{plain(row.corpus ?? "")}</bdi>
       </td>
       <td className="size number">{bytes(row.size)}</td>
       <td className="updated">{updated}</td>

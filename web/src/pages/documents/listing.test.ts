@@ -1,10 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import {
   type Filters,
   filtersOf,
   folderOf,
+  followDeletions,
   Listing,
   NO_FILTERS,
   paramsOf,
@@ -174,5 +175,34 @@ describe("the listing", () => {
         folderOf({ ...ALL, ...each }),
       ),
     ).toEqual(["a/", null, null, ""]);
+  });
+});
+
+describe("followDeletions", () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  it("asks for a few of many documents at once, and again for those that are still there", async () => {
+    const asked: string[] = [];
+    let atOnce = 0;
+    let most = 0;
+    const get = async (_path: string, { key }: { key: string }) => {
+      const isFirst = !asked.includes(key);
+      asked.push(key);
+      atOnce += 1;
+      most = Math.max(most, atOnce);
+      await Promise.resolve();
+      atOnce -= 1;
+      if (key === "1" && isFirst) throw new ApiError("busy", 503, "ServiceUnavailable");
+      return { documents: key === "2" && isFirst ? [{ id: key, key, status: "DELETING" }] : [] };
+    };
+    const documents = Array.from({ length: 50 }, (_, number) => ({ id: `${number}`, key: `${number}` }));
+
+    const following = followDeletions({ get } as never, documents);
+    await vi.runAllTimersAsync();
+    await following;
+
+    expect(most).toBe(4);
+    expect(asked.slice(50).sort()).toEqual(["1", "2"]);
   });
 });

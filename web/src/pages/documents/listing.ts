@@ -6,6 +6,7 @@ import { useApp } from "../../context";
 import { locale } from "../../messages";
 import { type Listed as ListedStatus, listedStatus } from "../../status";
 import { Store, useStore } from "../../store";
+import { forEach } from "./forEach";
 
 /** The API lists documents by their path; the others sort what was loaded. */
 export const SORTS = [
@@ -254,13 +255,22 @@ export function forgetListing(): void {
   last = null;
 }
 
-/** Show in the listing how a document's deletion goes on. */
-export async function followDeletion(client: Client, id: string, key: string): Promise<void> {
-  for (let turn = 0; turn < DELETION_TURNS; turn++) {
+/** Show in the listing how deletions go on; one that cannot be read is read again in the next turn. */
+export async function followDeletions(
+  client: Pick<Client, "get">,
+  documents: readonly Pick<DocumentSummary, "id" | "key">[],
+): Promise<void> {
+  let left = documents;
+  for (let turn = 0; turn < DELETION_TURNS && left.length > 0; turn++) {
     await new Promise((done) => setTimeout(done, 1000 * (turn + 1)));
-    const found = (await client.get("/api/documents", { key })).documents[0];
-    if (!found || found.status === "DELETED") return last?.remove(id);
-    last?.replace(found);
+    const gone = new Set<string>();
+    await forEach(left, async ({ id, key }) => {
+      const found = (await client.get("/api/documents", { key })).documents[0];
+      if (found && found.status !== "DELETED") return last?.replace(found);
+      gone.add(id);
+      last?.remove(id);
+    });
+    left = left.filter(({ id }) => !gone.has(id));
   }
 }
 

@@ -3,11 +3,16 @@ import type { Client } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import { messages } from "../../messages";
 import { documentName } from "../../parts/names";
-import type { Undoable } from "../../parts/Undo";
+import { type Undoable, useWaiting } from "../../parts/Undo";
 import { forEach } from "./forEach";
-import { followDeletion, lastListing } from "./listing";
+import { followDeletions, lastListing } from "./listing";
 
 type Removed = Pick<DocumentSummary, "id" | "uri" | "key">;
+
+/** The ids of the documents that are deleted unless somebody presses "Undo". */
+export function useRemoved(): ReadonlySet<string> {
+  return new Set(useWaiting().flatMap((action) => action.documents ?? []));
+}
 
 export function removal(
   client: Client,
@@ -27,10 +32,14 @@ export function removal(
         for (const id of ids) client.deleteAndLeave("/api/documents/{id}", { id });
         return;
       }
-      const failed = await forEach(documents, async ({ id, key }) => {
+      const failed = await forEach(documents, async ({ id }) => {
         lastListing()?.replace(await client.delete("/api/documents/{id}", { id }));
-        followDeletion(client, id, key).catch(() => undefined); // the listing can be refreshed
       });
+      const remaining = new Set(failed.map(({ item }) => item));
+      void followDeletions(
+        client,
+        documents.filter((each) => !remaining.has(each)),
+      );
       const problem = failed[0] && text.notDeleted(failed.length, failed[0].error.message);
       lastListing()?.note(problem ?? null);
       if (problem) announce(problem);
