@@ -389,6 +389,8 @@ def test_several_documents_are_deleted_and_undone_at_once(visit: Open) -> None:
     expect(page.get_by_text("2 documents will be deleted.")).to_be_visible()
     expect(page.get_by_text("Will be deleted", exact=True)).to_have_count(2)
     assert page.evaluate("document.activeElement.closest('.documents') !== null")
+    page.get_by_role("checkbox", name="Select all that are loaded").check()
+    expect(page.get_by_role("region", name="Selection")).to_have_count(0)  # nothing is deleted twice
     page.get_by_role("button", name="Undo").focus()
     page.clock.fast_forward(60_000)
     page.get_by_role("button", name="Undo").press("Enter")
@@ -411,7 +413,15 @@ def test_an_attribute_of_several_documents_is_set(visit: Open) -> None:
     page.get_by_role("button", name="Set", exact=True).click()
 
     expect(page.get_by_role("region", name="Selection")).to_have_count(0)
+    # Another one, before the list knows the first.
+    page.get_by_role("checkbox", name="Select all that are loaded").check()
+    page.get_by_role("button", name="Set attribute").click()
+    page.get_by_role("combobox", name="Attribute").fill("floor")
+    page.get_by_role("textbox", name="Value").fill("twelfth")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.get_by_role("region", name="Selection")).to_have_count(0)
     page.get_by_role("link", name="several-2.md").click()
+    expect(page.get_by_role("definition").filter(has_text="twelfth")).to_be_visible()
     expect(page.get_by_role("definition").filter(has_text="north")).to_be_visible()
 
 
