@@ -265,10 +265,11 @@ def test_an_inferred_filter_says_why_and_can_be_removed(visit: Open) -> None:
     page.get_by_role("button", name="Inferred from the question").click()
     expect(page.locator(".inferred-why").first).to_contain_text("people")
     check_accessibility(page)
-    page.get_by_role("button", name="Search without the inferred filter").click()
+    page.get_by_role("button", name="Search without corpus: people").click()
 
     expect(page.get_by_role("button", name="Inferred from the question")).to_have_count(0)
     assert page.url.endswith("infer=off")
+    expect(page.get_by_role("button", name="Filters")).to_be_focused()
 
 
 def test_nothing_moves_while_an_answer_arrives(visit: Open) -> None:

@@ -191,6 +191,36 @@ def test_a_filter_finds_people_of_later_pages(visit: Open) -> None:
     expect(page.get_by_role("row").filter(has_text="zoe")).to_contain_text("no document")
 
 
+def test_what_is_stored_of_a_person_is_erased_after_it_was_said_what_stays(visit: Open) -> None:
+    """Zoe and Yann have never signed in, so that nothing is missing for other tests."""
+    page = visit("#/ask", user="olga")
+    known = {"groups": [], "last_seen": "2026-01-01T00:00:00Z", "rights": ["read"], "labels": [], "writable": []}
+    people = [{"principal": name, **known} for name in ("user:yann", "user:zoe")]
+    page.route("**/api/people", lambda route: route.fulfill(json={"people": people, "next_token": None}))
+    page.evaluate("location.hash = '#/admin/people'")
+    page.get_by_role("button", name="Erase what is stored of zoe").click()
+    dialog = page.get_by_role("dialog", name="Erase what is stored of zoe?")
+    expect(dialog).to_contain_text("their conversations, unread")
+    expect(dialog).to_contain_text("documents that they uploaded")
+    check_accessibility(page)
+    for _ in at_every_width(page):
+        check_readable(page)
+
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_role("button", name="Erase what is stored of zoe")).to_be_focused()
+    page.keyboard.press("Enter")
+    with page.expect_request("**/api/people/erase") as sent:
+        dialog.get_by_role("button", name="Erase").click()
+    assert sent.value.post_data_json == {"principal": "user:zoe"}
+    erased = "What was stored of zoe was erased: 0 conversations and 0 questions in “Found nothing”."
+    expect(page.get_by_role("status").filter(has_text=erased)).to_have_count(1)
+    expect(page.get_by_role("rowheader", name=re.compile("^zoe"))).to_have_count(0)
+    expect(page.get_by_role("rowheader", name=re.compile("^yann"))).to_be_visible()
+    expect(page.locator(":focus")).to_contain_text(erased)
+    check_accessibility(page)
+
+
 def test_a_right_is_revoked_and_acts_at_once_also_in_the_account_menu(visit: Open) -> None:
     alice = visit("#/documents", user="alice")
     account(alice).click()

@@ -112,13 +112,20 @@ def opened(visit: Open, place: str, user: str) -> Page:
     return page
 
 
-def test_an_inferred_filter_can_be_removed(visit: Open) -> None:
-    page = visit(address(q="Leave in People"))
+def test_each_inferred_condition_can_be_removed_alone(visit: Open) -> None:
+    page = visit(address(q="Leave in People FY2026"))
+    inferred = page.get_by_role("button", name="Inferred from the question")
+    expect(inferred).to_have_text(["corpus: people", "year: 2026"])
 
-    page.get_by_role("button", name="Search without the inferred filter").click()
+    page.get_by_role("button", name="Search without corpus: people").click()
 
-    expect(page.locator(".chip")).to_have_count(0)
+    expect(inferred).to_have_count(0)
+    expect(page.locator(".chip")).to_have_text(["year: 2026"])
     assert "infer=off" in page.url
+    expect(page.get_by_role("button", name=re.compile("^Filters"))).to_be_focused()
+    page.get_by_role("button", name="Remove the filter year: 2026").click()
+    expect(page.locator(".chip")).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("^Filters"))).to_be_focused()
 
 
 def test_two_settings_are_compared_and_replayed(visit: Open) -> None:

@@ -1,5 +1,15 @@
 import { expect, test } from "vitest";
-import { DEFAULTS, fromAsk, fromParams, type Settings, toAsk, toParams, toRetrieve } from "./settings";
+import { conditionsOf } from "./parts/filters";
+import {
+  DEFAULTS,
+  fromAsk,
+  fromParams,
+  type Settings,
+  toAsk,
+  toParams,
+  toRetrieve,
+  withoutInferred,
+} from "./settings";
 
 const FULL: Settings = {
   question: "Was gilt für 50 % & mehr?",
@@ -70,4 +80,27 @@ test("a follow-up is sent with its conversation", () => {
 test("default settings are left to the deployment", () => {
   expect(toAsk({ ...DEFAULTS, question: "Why?" })).toEqual({ question: "Why?" });
   expect(toRetrieve({ ...DEFAULTS, question: "Why?" })).toEqual({ query: "Why?", explain: true });
+});
+
+test("without one inferred condition, the others are preferred as chosen filters", () => {
+  const inferred = conditionsOf({
+    $and: [{ customer: "Northwind" }, { year: { $in: [2024, 2025] } }],
+  });
+  const chosen: Settings = { ...DEFAULTS, facets: { topic: ["pay"] } };
+
+  expect(withoutInferred(chosen, inferred, "customer")).toEqual({
+    ...chosen,
+    infer: false,
+    facets: { topic: ["pay"], year: [2024, 2025] },
+  });
+  expect(withoutInferred(chosen, conditionsOf({ year: 2024 }), "year")).toEqual({
+    ...chosen,
+    infer: false,
+  });
+});
+
+test("an inferred condition never becomes a strict filter", () => {
+  const inferred = conditionsOf({ $and: [{ customer: "Northwind" }, { year: 2024 }] });
+
+  expect(withoutInferred(FULL, inferred, "customer")).toEqual(FULL);
 });

@@ -1,6 +1,7 @@
 /** What a search or a question is asked with; one form for the address, the Test Target box and the requests. */
 import { RERANKERS } from "./api/facts";
 import type { AskRequest, RetrieveRequest } from "./api/types";
+import type { Condition } from "./parts/filters";
 
 /** "none": the engine's order. */
 export const RERANKER_CHOICES = ["none", ...RERANKERS] as const;
@@ -81,6 +82,15 @@ export function toParams(settings: Settings): URLSearchParams {
   if (settings.minRelevance !== null) params.set("rel", String(settings.minRelevance));
   if (settings.language) params.set("lang", settings.language);
   return params;
+}
+
+/**
+ * Remove an inferred condition. The others become chosen filters, which prefer documents as well; but not if filters
+ * are strict, because then they would exclude what was found.
+ */
+export function withoutInferred(settings: Settings, conditions: readonly Condition[], key: string): Settings {
+  const others = settings.mode === "strict" ? [] : conditions.filter(([each]) => each !== key);
+  return { ...settings, infer: false, facets: { ...settings.facets, ...Object.fromEntries(others) } };
 }
 
 function options(settings: Settings) {

@@ -16,7 +16,7 @@ interface Props {
   onSettings: (settings: Settings) => void;
   kind: "ask" | "search";
   inferred?: InferredFilter | null;
-  onWithoutInference?: () => void;
+  onWithoutInferred?: (key: string) => void;
   onSubmit: () => void;
   box?: Ref<HTMLTextAreaElement>;
   /** The button that sends the question. */
@@ -35,7 +35,7 @@ export function Composer({ text, onText, placeholder, box, button, children, onS
           onChange={row.onSettings}
           kind={row.kind}
           inferred={row.inferred}
-          onWithoutInference={row.onWithoutInference}
+          onWithoutInferred={row.onWithoutInferred}
         />
         {button}
       </div>

@@ -15,7 +15,7 @@ export function CopyAs({ kind, settings }: { kind: Kind; settings: Settings }) {
       kind="quiet"
       button={
         <>
-          <Icon name="code" size={16} /> {text.copyAs}
+          <Icon name="code" size={16} /> <span className="named">{text.copyAs}</span>
         </>
       }
     >

@@ -1,13 +1,13 @@
 /** One quiet row: what is searched, as far as it is not the default, and behind a button everything else. */
 
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useRef, useState } from "react";
 import type { InferredFilter } from "../api/types";
 import { type Loaded, useLoaded } from "../context";
 import { percent } from "../format";
 import { useMessages } from "../messages";
-import type { Scalar, Settings } from "../settings";
+import { type Scalar, type Settings, withoutInferred } from "../settings";
 import "../style/settings.css";
-import { describe } from "./filters";
+import { conditionsOf } from "./filters";
 import { Icon } from "./Icon";
 import { Menu, MenuItem } from "./Menu";
 import { plain } from "./names";
@@ -22,8 +22,8 @@ interface Props {
   /** The name of the row, if a page has two. */
   legend?: string | undefined;
   inferred?: InferredFilter | null | undefined;
-  /** What happens if people remove the inferred filter, unless it is a change like others. */
-  onWithoutInference?: (() => void) | undefined;
+  /** What happens if people remove an inferred condition, unless it is a change like others. */
+  onWithoutInferred?: ((key: string) => void) | undefined;
   /** What stands at the end of the row. */
   children?: ReactNode;
 }
@@ -36,13 +36,17 @@ export function SettingsRow({ settings, onChange, kind = "search", legend, infer
   const chosen = Object.entries(settings.facets).flatMap(([key, values]) =>
     values.map((value) => [key, value] as const),
   );
+  const row = useRef<HTMLFieldSetElement>(null);
+  // The token that is removed had the focus.
+  const moveFocus = () => row.current?.querySelector<HTMLElement>(".choose-filters > button")?.focus();
   const remove = (key: string, value: Scalar) => {
     const { [key]: values = [], ...others } = settings.facets;
     const rest = values.filter((each) => each !== value);
     set({ facets: rest.length > 0 ? { ...others, [key]: rest } : others });
+    moveFocus();
   };
   return (
-    <fieldset className="settings-row">
+    <fieldset className="settings-row" ref={row}>
       <legend className={legend ? "" : "visually-hidden"}>{legend ?? text.testTarget}</legend>
       <Pick
         title={text.collection}
@@ -70,14 +74,23 @@ export function SettingsRow({ settings, onChange, kind = "search", legend, infer
           </Chip>
         );
       })}
-      {inferred && settings.infer && (
-        <InferredToken
-          inferred={inferred}
-          onRemove={props.onWithoutInference ?? (() => set({ infer: false }))}
-        />
-      )}
+      {inferred &&
+        settings.infer &&
+        conditionsOf(inferred.filter).map(([key, values]) => (
+          <InferredToken
+            key={key}
+            condition={`${key}: ${values.join(text.or)}`}
+            inferred={inferred}
+            onRemove={() => {
+              if (props.onWithoutInferred) props.onWithoutInferred(key);
+              else onChange(withoutInferred(settings, conditionsOf(inferred.filter), key));
+              moveFocus();
+            }}
+          />
+        ))}
       <Menu
         kind="quiet"
+        className="choose-filters"
         button={
           <>
             <Icon name="filter" size={15} />{" "}
@@ -105,10 +118,17 @@ export function SettingsRow({ settings, onChange, kind = "search", legend, infer
   );
 }
 
-/** A filter that the search inferred from the question; pressed, it says why. */
-function InferredToken({ inferred, onRemove }: { inferred: InferredFilter; onRemove: () => void }) {
+interface InferredProps {
+  /** One of its conditions. */
+  condition: string;
+  inferred: InferredFilter;
+  onRemove: () => void;
+}
+
+/** A condition that the search inferred from the question; pressed, it says why. */
+function InferredToken({ condition, inferred, onRemove }: InferredProps) {
   const text = useMessages("parts");
-  const filter = plain(describe(inferred.filter));
+  const filter = plain(condition);
   return (
     <span className="chip">
       <Menu
@@ -125,7 +145,7 @@ function InferredToken({ inferred, onRemove }: { inferred: InferredFilter; onRem
           <p className="inferred-why small">{text.trust(percent(inferred.trust))}</p>
         )}
       </Menu>
-      <IconButton icon="close" label={text.withoutInferred} onClick={onRemove} />
+      <IconButton icon="close" label={text.withoutInferred(filter)} onClick={onRemove} />
     </span>
   );
 }

@@ -1,5 +1,17 @@
 /** Filters in words. */
 import { messages } from "../messages";
+import type { Scalar } from "../settings";
+
+/** An attribute, and the values that it may have. */
+export type Condition = readonly [key: string, values: Scalar[]];
+
+/** The conditions of a filter that the search inferred: values of attributes, all of which apply. */
+export function conditionsOf(filter: Record<string, unknown>): Condition[] {
+  return Object.entries(filter).flatMap(([key, clause]): Condition[] => {
+    if (key === "$and") return (clause as Record<string, unknown>[]).flatMap(conditionsOf);
+    return [[key, (clause as { $in?: Scalar[] }).$in ?? [clause as Scalar]]];
+  });
+}
 
 /** A filter in Mongo style, as people read it: topic = travel and year ≥ 2024. */
 export function describe(filter: unknown): string {

@@ -157,6 +157,26 @@ export const admin: Messages["admin"] = {
     viewAsName: (name) => `Ansehen als ${name}`,
     change: "Zugriff ändern",
     changeName: (name) => `Zugriff ändern: ${name}`,
+    erase: "Löschen",
+    eraseName: (name) => `Gespeicherte Daten löschen: ${name}`,
+    eraseTitle: (name) => `Gespeicherte Daten von ${name} löschen?`,
+    isDeleted: "Das wird sofort und endgültig gelöscht:",
+    deleted: [
+      "die Unterhaltungen, ungelesen, und die Links darauf",
+      "Fragen, Meldungen und Kommentare unter „Nichts gefunden“",
+      "der Eintrag in dieser Liste",
+    ],
+    isKept: "Das bleibt:",
+    kept: [
+      "hochgeladene Dokumente",
+      "Urteile, weil Messungen darauf beruhen; sie verfallen nach zwei Jahren",
+      "der Name bei Änderungen von Regeln und bei Fragen, die die Person erledigt hat",
+      "das Audit, die Logs und die Sicherungen der Tabelle",
+    ],
+    eraseFirst:
+      "Entziehen Sie vorher die Rechte oder das Konto: Was die Person danach tut, wird wieder gespeichert.",
+    erased: (name, conversations, gaps) =>
+      `Die gespeicherten Daten von ${name} wurden gelöscht: ${counted(conversations, "Unterhaltung", "Unterhaltungen")} und ${counted(gaps, "Frage", "Fragen")} unter „Nichts gefunden“.`,
     more: "Mehr zeigen",
     name: "Wer",
     groups: "Gruppen",

@@ -14,7 +14,7 @@ export const parts: Messages["parts"] = {
   undo: "Rückgängig",
   undoKeys: "Rückgängig (Strg-Z)",
 
-  withoutInferred: "Ohne den erschlossenen Filter suchen",
+  withoutInferred: (filter) => `Ohne ${filter} suchen`,
   and: " und ",
   or: " oder ",
 

@@ -16,7 +16,7 @@ export const search: Messages["search"] = {
   documents: (count) => counted(count, "Dokument", "Dokumente"),
   found: (count) => `${counted(count, "Dokument", "Dokumente")} gefunden`,
   explained: (name) => `Treffer der Einstellungen ${name}, erklärt`,
-  askThis: "Diese Frage stellen",
+  askThis: "Frage stellen",
 
   result: (rank) => `Treffer ${rank}`,
   wholePassage: "Ganze Stelle zeigen",

@@ -14,7 +14,7 @@ export const parts = {
   undo: "Undo",
   undoKeys: "Undo (Ctrl-Z)",
 
-  withoutInferred: "Search without the inferred filter",
+  withoutInferred: (filter: string) => `Search without ${filter}`,
   and: " and ",
   or: " or ",
 

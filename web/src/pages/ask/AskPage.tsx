@@ -7,11 +7,12 @@ import { loadConversation, sharedId, shownConversation } from "../../conversatio
 import { useMessages } from "../../messages";
 import { Composer } from "../../parts/Composer";
 import { CopyButton } from "../../parts/CopyButton";
+import { conditionsOf } from "../../parts/filters";
 import { plain } from "../../parts/names";
 import { Button, Skeleton } from "../../parts/shapes";
 import { Await, Empty, Notice } from "../../parts/states";
 import { address, go, usePlace } from "../../route";
-import { fromParams, type Settings, toParams } from "../../settings";
+import { fromParams, type Settings, toParams, withoutInferred } from "../../settings";
 import "../../style/ask.css";
 import { type Asking, CONVERSATIONS, keptTurn, START, shown, type Turn } from "./conversation";
 import { Exchange } from "./Exchange";
@@ -69,6 +70,7 @@ function Asked({ id }: { id: string | null }) {
     ? []
     : [...earlier.map(shownTurn), ...(isAsked ? [{ entry, asking: current, settings }] : [])];
   const last = turns.at(-1);
+  const inferred = isAsked ? (current.found?.inferred_filter ?? null) : null;
   const showing = id ?? (last ? conversation : null);
   useEffect(() => {
     shownConversation.show(showing);
@@ -102,8 +104,10 @@ function Asked({ id }: { id: string | null }) {
         settings={target}
         onSettings={setTarget}
         kind="ask"
-        inferred={isAsked ? (current.found?.inferred_filter ?? null) : null}
-        onWithoutInference={() => again({ ...settings, infer: false })}
+        inferred={inferred}
+        onWithoutInferred={(key) =>
+          again(withoutInferred(settings, conditionsOf(inferred?.filter ?? {}), key))
+        }
         onSubmit={submit}
         button={
           isBusy ? (

@@ -1,12 +1,16 @@
 /** Who was seen: their groups, what they see, and where they may write. */
 
-import { Fragment, useEffect } from "react";
+import { Fragment, useEffect, useRef, useState } from "react";
+import type { components } from "../../api/schema";
+import { useApp } from "../../context";
 import { ago, time } from "../../format";
 import { useMessages } from "../../messages";
+import { useAnnounce } from "../../parts/Announcer";
+import { Confirm } from "../../parts/Dialog";
 import { TextField } from "../../parts/fields";
 import { plain } from "../../parts/names";
 import { Badge, Button, Hidden } from "../../parts/shapes";
-import { Await, Empty, ErrorBox } from "../../parts/states";
+import { Await, Empty, ErrorBox, Notice } from "../../parts/states";
 import { Table } from "../../parts/Table";
 import { address, go, usePlace } from "../../route";
 import { usePages } from "./pages";
@@ -15,14 +19,19 @@ import { groupsOf, matches, type Person, partsOf, viewerOf } from "./seen";
 /** Matches that are shown before more are looked for. */
 const ENOUGH = 20;
 
+type Erased = components["schemas"]["ErasedPerson"];
+
 export function PeopleTab() {
   const text = useMessages("admin").people;
   const { params } = usePlace();
   const words = params.get("q") ?? "";
-  const { rows, token, isLoading, error, more } = usePages<Person>(async (client, from, signal) => {
+  const [erasing, setErasing] = useState<Person | null>(null);
+  const [erased, setErased] = useState<readonly Erased[]>([]);
+  const { token, isLoading, error, more, ...pages } = usePages<Person>(async (client, from, signal) => {
     const { people, next_token } = await client.get("/api/people", { next_token: from }, signal);
     return { rows: people, token: next_token };
   });
+  const rows = pages.rows.filter(({ principal }) => !erased.some((each) => each.principal === principal));
   const shown = rows.filter((person) => matches(person, words));
   const isSearching = words.trim() !== "" && token !== null && shown.length < ENOUGH && !error;
   useEffect(() => {
@@ -30,7 +39,8 @@ export function PeopleTab() {
   }, [isSearching, isLoading, more]);
   if (rows.length === 0 && (error || isLoading))
     return <Await of={{ error, reload: more }} what={text.loading} lines={6} />;
-  if (rows.length === 0)
+  const last = erased.at(-1);
+  if (rows.length === 0 && !last)
     return (
       <Empty title={text.none} icon="people">
         <p>{text.noneHint}</p>
@@ -40,6 +50,7 @@ export function PeopleTab() {
   return (
     <>
       <p className="small">{text.hint}</p>
+      {last && <WhatWasErased key={last.principal} erased={last} />}
       <div className="fields filter">
         <TextField
           label={text.filter}
@@ -55,7 +66,7 @@ export function PeopleTab() {
         </p>
       </div>
       {shown.length > 0 ? (
-        <People people={shown} />
+        <People people={shown} onErase={setErasing} />
       ) : (
         !isSearching &&
         !error && (
@@ -66,6 +77,15 @@ export function PeopleTab() {
             </p>
           </Empty>
         )
+      )}
+      {erasing && (
+        <ConfirmErasure
+          person={erasing}
+          onClose={(what) => {
+            setErasing(null);
+            if (what) setErased([...erased, what]);
+          }}
+        />
       )}
       {error && <ErrorBox error={error} onRetry={more} />}
       {token && !error && !isSearching && (
@@ -79,7 +99,12 @@ export function PeopleTab() {
   );
 }
 
-function People({ people }: { people: readonly Person[] }) {
+interface PeopleProps {
+  people: readonly Person[];
+  onErase: (person: Person) => void;
+}
+
+function People({ people, onErase }: PeopleProps) {
   const text = useMessages("admin").people;
   return (
     <Table
@@ -111,7 +136,10 @@ function People({ people }: { people: readonly Person[] }) {
             </time>
           ),
         ],
-        [<Hidden key="actions">{text.actions}</Hidden>, (person) => <Actions person={person} />],
+        [
+          <Hidden key="actions">{text.actions}</Hidden>,
+          (person) => <Actions person={person} onErase={onErase} />,
+        ],
       ]}
     />
   );
@@ -183,7 +211,7 @@ function Folders({ person: { writable } }: { person: Person }) {
   return <Tags names={writable.map(({ prefix }) => prefix)} none={text.nowhere} />;
 }
 
-function Actions({ person }: { person: Person }) {
+function Actions({ person, onErase }: { person: Person; onErase: (person: Person) => void }) {
   const text = useMessages("admin").people;
   const name = plain(partsOf(person.principal)[1]);
   return (
@@ -202,6 +230,64 @@ function Actions({ person }: { person: Person }) {
       >
         {text.change}
       </a>
+      <Button kind="quiet" aria-label={text.eraseName(name)} onClick={() => onErase(person)}>
+        {text.erase}
+      </Button>
     </span>
+  );
+}
+
+interface ErasureProps {
+  person: Person;
+  /** With what was deleted, if people confirmed it. */
+  onClose: (erased: Erased | null) => void;
+}
+
+function ConfirmErasure({ person: { principal }, onClose }: ErasureProps) {
+  const { client } = useApp();
+  const text = useMessages("admin").people;
+  const erased = useRef<Erased>(null);
+  return (
+    <Confirm
+      title={text.eraseTitle(plain(partsOf(principal)[1]))}
+      action={text.erase}
+      isDangerous
+      onConfirm={async () => {
+        erased.current = await client.post("/api/people/erase", { principal });
+      }}
+      onClose={() => onClose(erased.current)}
+    >
+      <p>{text.isDeleted}</p>
+      <ul className="bullets">
+        {text.deleted.map((each) => (
+          <li key={each}>{each}</li>
+        ))}
+      </ul>
+      <p>{text.isKept}</p>
+      <ul className="bullets">
+        {text.kept.map((each) => (
+          <li key={each}>{each}</li>
+        ))}
+      </ul>
+      <p className="small">{text.eraseFirst}</p>
+    </Confirm>
+  );
+}
+
+/** What was deleted; it takes the focus, because the row that had it is gone. */
+function WhatWasErased({ erased: { principal, conversations, gaps } }: { erased: Erased }) {
+  const text = useMessages("admin").people;
+  const announce = useAnnounce();
+  const notice = useRef<HTMLDivElement>(null);
+  const sentence = text.erased(plain(partsOf(principal)[1]), conversations, gaps);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when it appears
+  useEffect(() => {
+    notice.current?.focus();
+    announce(sentence);
+  }, []);
+  return (
+    <div ref={notice} tabIndex={-1}>
+      <Notice>{sentence}</Notice>
+    </div>
   );
 }
