@@ -80,6 +80,32 @@ GAPS: Final = {
 }
 
 
+def person(
+    principal: str, rights: str, labels: list[str] | None = None, *groups: str, **prefixes: str
+) -> dict[str, Any]:
+    return {
+        "principal": principal,
+        "groups": [f"group:{group}" for group in groups],
+        "last_seen": STEADY_TIME,
+        "rights": rights.split(),
+        "labels": labels,
+        "writable": [
+            {"prefix": f"{prefix}/", "default": label, "labels": [label]} for prefix, label in prefixes.items()
+        ],
+    }
+
+
+PEOPLE: Final = {
+    "people": [
+        person("key:nightly-import", "write", [], handbook="handbook"),
+        person("user:alice", "read write", ["handbook", "people"], "people", people="people"),
+        person("user:bob", "read", ["engineering", "handbook", "product", "security"], "engineering", "on-call"),
+        person("user:olga", "read operate", None, "operations"),
+    ],
+    "next_token": None,
+}
+
+
 def find_missing(page: Page) -> None:
     page.get_by_role("button", name="Find a missing document").click()
     page.keyboard.type("price list")
@@ -117,7 +143,7 @@ STATES: Final[dict[str, tuple[str, str, Callable[[Page], Locator | None]]]] = {
     "quality": ("olga", f"#/quality?q={QUESTION}", nothing),
     "found-nothing": ("olga", "#/quality/gaps", nothing),
     "admin-status": ("olga", "#/admin", nothing),
-    "admin-access": ("olga", "#/admin/access", nothing),
+    "admin-people": ("olga", "#/admin/people", nothing),
     "signed-out": ("bob", "#/search", sign_out),
 }
 
@@ -129,6 +155,7 @@ def test_a_state_looks_as_accepted(visit: Open, name: str) -> None:
     without_conversations(page)
     steadily(page, "/api/status*")
     page.route("**/api/gaps", lambda route: route.fulfill(json=GAPS))
+    page.route("**/api/people", lambda route: route.fulfill(json=PEOPLE))
     page.evaluate("address => { location.hash = address; }", address)
     page.reload()
     is_loaded(page)
