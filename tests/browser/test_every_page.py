@@ -1,10 +1,14 @@
 """Every page and its parts: accessible, readable at every width, and at rest."""
 
+import math
 from collections.abc import Iterator
-from typing import Final
+from functools import cache
+from io import BytesIO
+from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Open
@@ -59,9 +63,6 @@ PARTS: Final = {
 
 MAX_LAYOUT_SHIFT: Final = 0.05
 """Half of what web.dev calls good."""
-
-MOVING: Final = {f"#/search?q={QUESTION}&missing=leave-and-holidays-2026.md", "#/quality/answers?q=leave"}
-"""What arrives comes above what is there already: why a document is missing, and the answer to judge."""
 
 NOTE_SHIFTS: Final = """window.moved = 0; new PerformanceObserver(list => {
     for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.moved += entry.value;
@@ -129,4 +130,40 @@ def test_nothing_moves_while_a_page_loads(visit: Open, width: int) -> None:
 
     for place, shift in moved.items():
         print(f"{width} px: {shift:.3f} {place}")  # noqa: T201 - with `-s`, the figures of every page
-    assert {place for place, shift in moved.items() if shift >= MAX_LAYOUT_SHIFT} <= MOVING
+    assert [place for place, shift in moved.items() if shift >= MAX_LAYOUT_SHIFT] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("address", ["#/ask", "#/search", "#/quality"])
+def test_the_box_for_a_question_shows_that_it_has_the_focus(visit: Open, address: str, scheme: str) -> None:
+    """As WCAG 2.4.13 asks: as many pixels as a line of two around it change with a contrast of 3 : 1."""
+    page = visit(address, user="olga", color_scheme=scheme)
+    is_loaded(page)
+    box = page.locator("main").locator(".composer, .search-box")
+    field = box.locator("input, textarea")
+    place = box.bounding_box()
+    assert place is not None
+    around = (place["x"] - 6, place["y"] - 6, place["x"] + place["width"] + 6, place["y"] + place["height"] + 6)
+
+    def pixels() -> Any:
+        picture = Image.open(BytesIO(page.screenshot(animations="disabled")))
+        return picture.convert("RGB").crop(around).get_flattened_data()
+
+    field.focus()
+    focused = pixels()
+    field.blur()
+    changed = sum(map(has_contrast, focused, pixels()))
+
+    assert changed > 0.95 * 4 * (place["width"] + place["height"])  # the corners are round
+
+
+def has_contrast(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    """Whether two colours have a contrast of 3 : 1. Source: WCAG 2.2, contrast ratio and relative luminance."""
+    dark, light = sorted(map(luminance, (one, other)))
+    return light + 0.05 >= 3 * (dark + 0.05)
+
+
+@cache
+def luminance(colour: tuple[int, int, int]) -> float:
+    red, green, blue = ((each / 255 + 0.055) / 1.055 for each in colour)
+    return 0.2126 * math.pow(red, 2.4) + 0.7152 * math.pow(green, 2.4) + 0.0722 * math.pow(blue, 2.4)

@@ -85,7 +85,8 @@ function Judging({ settings }: { settings: Settings }) {
     n: () => next?.(),
     "?": () => setHelpOpen(true),
   });
-  const sources = asking.response?.sources ?? asking.found?.sources ?? [];
+  // Not before the answer, which is above them on a narrow screen and would move them.
+  const sources = asking.response?.sources ?? [];
   return (
     <>
       <QuestionForm tab="answers" settings={settings} onAgain={() => again(settings)}>
