@@ -38,6 +38,22 @@ def test_everything_says_that_it_loads(visit: Open) -> None:
         check(page)
 
 
+def test_a_page_whose_script_loads_or_fails_has_its_name(visit: Open) -> None:
+    page = visit("#/ask", user="olga", expects_failures=True, viewport=PHONE)
+    is_loaded(page)
+    held: list[Route] = []
+    page.route("**/assets/SearchPage-*.js", lambda route: held.append(route))  # noqa: PLW0108 - as above
+
+    show(page, "#/search")
+    expect(page.get_by_role("heading", level=1, name="Search")).to_be_attached()
+    expect(page.locator("main .loading")).to_be_visible()
+    check(page)
+
+    held.pop().abort()
+    expect(page.get_by_role("alert")).to_be_visible()
+    check(page)
+
+
 @pytest.mark.parametrize(
     ("status", "code", "message", "places"),
     [

@@ -1,5 +1,6 @@
 import { type ComponentType, useCallback, useEffect, useState } from "react";
 import { useMessages } from "../messages";
+import { usePlace } from "../route";
 import { ErrorBox, Loading } from "./states";
 
 /**
@@ -11,6 +12,8 @@ export function later(load: () => Promise<{ default: ComponentType }>): Componen
   // biome-ignore lint/correctness/noComponentHookFactories: it is called once for each page, in the module
   function Later() {
     const text = useMessages("parts");
+    const { page: names } = useMessages("frame");
+    const { page } = usePlace();
     const [Page, setPage] = useState(() => loaded);
     const [error, setError] = useState<Error | null>(null);
     const start = useCallback(() => {
@@ -23,8 +26,17 @@ export function later(load: () => Promise<{ default: ComponentType }>): Componen
     useEffect(() => {
       if (loaded === null) start();
     }, [start]);
-    if (error) return <ErrorBox error={new Error(text.pageFailed)} onRetry={start} />;
-    return Page ? <Page /> : <Loading what={text.thePage} />;
+    if (Page) return <Page />;
+    return (
+      <>
+        <h1 className="visually-hidden">{names[page as keyof typeof names]}</h1>
+        {error ? (
+          <ErrorBox error={new Error(text.pageFailed)} onRetry={start} />
+        ) : (
+          <Loading what={text.thePage} />
+        )}
+      </>
+    );
   }
   /** Begin before the page is shown. The browser loads a module once; why it failed is found out again. */
   Later.load = () => void load().catch(() => undefined);
