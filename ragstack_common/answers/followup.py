@@ -58,12 +58,21 @@ _REFERENCE: Final[Mapping[str, re.Pattern[str]]] = {
 
 _NUMERIC: Final = re.compile(r"\d")
 _NUMBER: Final = re.compile(
-    r"(?:\b[^\W\d_]+\s+(?:(?:the|el|dem|den|het)\s+)?)?"
+    r"(?:\b(?P<word>[^\W\d_]+)\s+(?:(?:the|el|dem|den|het)\s+)?)?"
     r"(?:(?:year|jahre?|année|año|ano|anno|jaar|år|год[ау]?)\s+(?:de\s+)?)?"
     r"(?<![a-z\d.,-])(?P<number>\d+(?:[.,:/-]\d+)*)(?:\s+год[ау]?\b|年?呢|年?は|년은)?",
     re.IGNORECASE,
 )
 """A number with the words around it that add nothing: a preposition before it, and "year"."""
+
+_COMPARING: Final = frozenset(
+    [
+        *["before", "after", "since", "until", "vor", "nach", "seit", "bis", "ab", "avant", "après", "depuis"],
+        *["antes", "después", "desde", "hasta", "depois", "até", "prima", "dopo", "fino", "voor", "na", "sinds"],
+        *["tot", "vanaf", "före", "efter", "sedan", "до", "после", "с"],
+    ]
+)
+"""Words that change what a number means."""
 
 _NUMBERED: Final = re.compile(r"\b([^\W\d_]+)\s+(\d[\w.]*)")
 
@@ -173,7 +182,9 @@ def _changed(subject: str, change: str) -> str:
             return f"{before}{mark}"
     if number := _NUMBER.search(change):
         alike = [each for each in _NUMBER.finditer(before) if _is_year(each["number"]) == _is_year(number["number"])]
-        if alike:
+        if alike and (number["word"] or "").lower() in _COMPARING:
+            before = f"{before[: alike[-1].start()].rstrip()} {before[alike[-1].end() :].lstrip()}".rstrip()
+        elif alike:
             # Only the number: "of 2024" stays "of 2025", whichever preposition the follow-up has.
             start, end = alike[-1].span("number")
             rest = " ".join(f"{change[: number.start()]} {change[number.end() :]}".split())

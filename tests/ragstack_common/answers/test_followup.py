@@ -130,6 +130,8 @@ CONTRACT = "What is the notice period of the Northwind contract of 2024?"
         ),
         ("How large is an upload in version 2?", "And in 2025?", "How large is an upload in version 2 in 2025?"),
         ("What does section 4 of the 2024 policy say?", "And in 2025?", "What does section 4 of the 2025 policy say?"),
+        ("Which rules were valid in 2024?", "And before 2020?", "Which rules were valid before 2020?"),
+        ("Was galt im Jahr 2024 für Reisen?", "Und seit 2025?", "Was galt für Reisen seit 2025?"),
         ("What does ISO-9001 cost?", "And in 2025?", "What does ISO-9001 cost in 2025?"),
     ],
 )
