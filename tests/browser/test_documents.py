@@ -8,8 +8,10 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, Route, expect
 
+from ragstack_common.core.uris import s3_uri
+from ragstack_common.registry.table import document_id
 from tests.browser.conftest import Open
-from tests.browser.support import body_of, check_accessibility, check_readable, pictures
+from tests.browser.support import body_of, check_accessibility, check_readable, pictures, show
 from tests.e2e.support import LocalStack, client
 from tests.support.office_files import docx, p
 from tests.support.pdf_files import pages, text
@@ -215,7 +217,7 @@ def test_an_upload_replaces_a_document_only_if_people_choose_it(visit: Open) -> 
     again = row(page, "A document has this name.")
     expect(again).to_contain_text("Name is taken")
     check_accessibility(page)
-    again.get_by_role("button", name="Keep both of twice.md").click()
+    again.get_by_role("button", name="Keep both: twice.md").click()
 
     expect(row(page, "twice (2).md")).to_contain_text("Indexed")
     sheet(page).get_by_role("link", name="twice.md", exact=True).click()
@@ -576,7 +578,29 @@ def test_operators_start_jobs(visit: Open) -> None:
     page.get_by_role("button", name="Start a reconciliation").click()
 
     expect(page.get_by_role("heading", name="The last reconciliation")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^\d+ documents compared, "))).to_be_visible()
+    page.get_by_text("All figures").first.click()
     check_accessibility(page)
+
+
+def test_what_one_may_not_see_looks_like_what_is_not_there(visit: Open, stack: LocalStack) -> None:
+    hidden = s3_uri(stack.connection.bucket, "samples/documents/people/leave-and-holidays-2026.md")
+    page = visit(f"#/documents/{document_id(hidden)}", user="bob", expects_failures=True)
+    expect(page.get_by_role("heading", name="This document is not here")).to_be_visible()
+    seen = page.locator("main").inner_text()
+
+    show(page, f"#/documents/{'0' * 32}")
+
+    expect(page.get_by_role("heading", name="This document is not here")).to_be_visible()
+    assert page.locator("main").inner_text() == seen
+    check_readable(page)
+    check_accessibility(page)
+
+
+def test_an_unknown_part_of_the_page_is_the_list(visit: Open) -> None:
+    page = visit("#/documents?tab=nothing", user="bob")
+
+    expect(page.get_by_role("region", name="Documents")).to_be_visible()
 
 
 def test_documents_speak_german(visit: Open) -> None:
@@ -584,7 +608,7 @@ def test_documents_speak_german(visit: Open) -> None:
     page.evaluate("localStorage.setItem('ragstack.language', 'de')")
     page.reload()
     page.get_by_role("link", name="Zu entscheiden").click()
-    expect(page.get_by_role("heading", name="Zu entscheiden")).to_be_visible()
+    expect(page.get_by_role("heading", name="Zu entscheiden", exact=True)).to_be_visible()
     page.get_by_role("link", name="Läufe").click()
     expect(page.get_by_role("button", name="Abgleich starten")).to_be_visible()
     page.get_by_role("link", name="Dokumente", exact=True).first.click()

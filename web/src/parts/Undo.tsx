@@ -3,7 +3,8 @@
 import { useEffect } from "react";
 import { useMessages } from "../messages";
 import { Store, useStore } from "../store";
-import { Button } from "./shapes";
+import { Icon } from "./Icon";
+import { Button, IconButton } from "./shapes";
 
 const UNDO_SECONDS = 8;
 
@@ -98,6 +99,20 @@ class Waiting extends Store<readonly Action[]> {
 
 export const waiting = new Waiting();
 
+/** What went wrong with actions, of which people may have left the page. */
+class Problems extends Store<readonly string[]> {
+  add(text: string): void {
+    this.set([...this.snapshot().filter((each) => each !== text), text]);
+  }
+
+  remove(text: string): void {
+    this.set(this.snapshot().filter((each) => each !== text));
+    document.getElementById("main")?.focus();
+  }
+}
+
+export const problems = new Problems([]);
+
 export function useWaiting(): readonly Action[] {
   return useStore(waiting);
 }
@@ -122,6 +137,13 @@ export function UndoBar() {
   }, [last]);
   return (
     <div className="undo-bar" role="status">
+      {useStore(problems).map((problem) => (
+        <p key={problem} className="undo">
+          <Icon name="warning" />
+          <span dir="auto">{problem}</span>
+          <IconButton icon="close" label={text.close} onClick={() => problems.remove(problem)} />
+        </p>
+      ))}
       {actions.map((action) => (
         <p
           key={action.id}

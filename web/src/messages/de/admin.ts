@@ -116,7 +116,7 @@ export const admin: Messages["admin"] = {
     reason: "Grund",
     read: "Gelesen",
     readFrom: (registry, bucket, knowledgeBase) =>
-      `${counted(registry, "Eintrag", "Einträge")} der Registry, ${counted(bucket, "Objekt", "Objekte")} des Buckets, ${counted(knowledgeBase, "Dokument", "Dokumente")} der Knowledge Base`,
+      `${counted(registry, "Eintrag", "Einträge")} der Registry, ${counted(bucket, "Objekt", "Objekte")} des Buckets, ${counted(knowledgeBase, "Dokument", "Dokumente")} der Wissensbasis`,
     found: "Gefunden",
     finding: (count, what) => `${counted(count, "Dokument", "Dokumente")} ${what}`,
     repairing: "Was sich unterscheidet, wird noch einmal verarbeitet.",
@@ -136,7 +136,7 @@ export const admin: Messages["admin"] = {
     outOfReach: (count) =>
       `${counted(count, "Dokument", "Dokumente")} im Index kann nur eine vollständige Synchronisierung entfernen`,
     counts: (count) =>
-      `${counted(count, "Anzahl", "Anzahlen")} von Dokumenten ${plural(count, { one: "war", other: "waren" })} falsch`,
+      `${counted(count, "Dokumentzahl", "Dokumentzahlen")} ${plural(count, { one: "war", other: "waren" })} falsch`,
   },
 
   people: {
@@ -279,8 +279,8 @@ export const admin: Messages["admin"] = {
     why: "Warum",
     more: (count) => `${number(count)} weitere laden`,
     loadingMore: "Lädt …",
-    withGroups: (groups, time) => `Mit ${groups}, wie gesehen ${time}.`,
-    withoutGroups: (time) => `Ohne Gruppen, wie gesehen ${time}.`,
+    withGroups: (groups, time) => `Mit ${groups}, zuletzt gesehen ${time}.`,
+    withoutGroups: (time) => `Ohne Gruppen, zuletzt gesehen ${time}.`,
     unknownGroups: (who) =>
       `Die Gruppen von ${who} sind nicht bekannt: keine Anmeldung seit 90 Tagen oder noch nie. Fügen Sie die Gruppen hinzu; bis dahin ist dies die Sicht einer Person ohne Gruppen.`,
     add: (name) => `${name} hinzufügen`,

@@ -16,7 +16,6 @@ export const documents: Messages["documents"] = {
   upload: "Hochladen",
   missing: "Fehlt ein Dokument?",
 
-  theDocuments: "Die Dokumente",
   filterText: "Nach Name oder Ordner suchen",
   filterMatch: "Stelle im Pfad",
   anywhere: "Im Pfad",
@@ -122,7 +121,7 @@ export const documents: Messages["documents"] = {
   default: (label) => `${label} (Vorgabe)`,
   seenBy: (label) => `Sichtbar für alle, die das Label „${label}“ sehen dürfen.`,
   principal: (kind, name) => (kind === "group" ? `die Gruppe „${name}“` : name),
-  seenByThese: (names) => `Sichtbar für ${list(names)}.`,
+  seenByThese: (names) => `Sichtbar für ${list([...names, "Betreiber"])}.`,
   seenByThemToo: (names, label) =>
     `Sichtbar für ${list(names)} und für andere, die das Label „${label}“ sehen dürfen.`,
   seenByAll: "Alle, die diesen Dienst nutzen können, sehen die Dokumente.",
@@ -157,7 +156,7 @@ export const documents: Messages["documents"] = {
   retrySome: (some, all) => `${number(some)} von ${number(all)} fehlgeschlagenen wiederholen`,
   cancelRest: "Rest abbrechen",
   clear: "Fertige ausblenden",
-  sentOfAll: "Gesendeter Teil aller Dateien",
+  sentOfAll: "Fortschritt aller Uploads",
   sent: (share) => `${share} gesendet`,
   groups: {
     decide: "Der Name ist vergeben",
@@ -177,7 +176,7 @@ export const documents: Messages["documents"] = {
     uploaded: "Gesendet",
   },
   existsHint: "Ein Dokument hat diesen Namen. Ersetzen lässt sich nicht rückgängig machen.",
-  sentOf: (name) => `Gesendeter Teil von ${name}`,
+  sentOf: (name) => `Fortschritt von ${name}`,
   beingIndexed: (name) => `${name} wird indexiert`,
   cancelOne: (name) => `${name} abbrechen`,
   keepBoth: "Beide behalten",
@@ -194,6 +193,9 @@ export const documents: Messages["documents"] = {
   statusUnknown: (reason) => `Der Zustand lässt sich nicht lesen: ${reason}`,
 
   allDocuments: "Alle Dokumente",
+  notHere: "Dieses Dokument gibt es hier nicht",
+  notHereHint:
+    "Es existiert nicht, oder Sie dürfen es nicht sehen. Ein neues Dokument erscheint kurz nach dem Hochladen.",
   gone: "Das Dokument ist gelöscht, oder Sie haben keinen Zugang mehr.",
   statusIs: (label) => `Zustand: ${label}`,
   pageShown: (page) => `Seite ${page} des Originals`,
@@ -280,7 +282,7 @@ export const documents: Messages["documents"] = {
     discardBody: (count) =>
       `${count === 1 ? "Der Auftrag wird" : `${number(count)} Aufträge werden`} gelöscht und nicht ausgeführt. Das lässt sich nicht rückgängig machen.`,
     discarded: (count) => `${counted(count, "Auftrag wurde", "Aufträge wurden")} verworfen.`,
-    unreadable: (count) => `Nennt kein Dokument (${number(count)})`,
+    unreadable: (count) => `Ohne Dokument (${number(count)})`,
     unreadableHint: "Diese Aufträge sind nicht lesbar und lassen sich nur verwerfen.",
     sentAt: (time) => `Ein Auftrag vom ${time}`,
     content: "Inhalt",
@@ -292,7 +294,7 @@ export const documents: Messages["documents"] = {
     title: "Läufe",
     loaded: "Die Läufe",
     start: "Abgleich starten",
-    hint: "Ein Abgleich vergleicht Bucket, Verzeichnis und Wissensbasis und behebt die Unterschiede.",
+    hint: "Ein Abgleich vergleicht Bucket, Registry und Wissensbasis und behebt die Unterschiede.",
     queued: "Der Abgleich ist eingereiht",
     alreadyRunning:
       "Ein Abgleich ist schon eingereiht oder läuft. Es läuft immer nur einer; sein Bericht erscheint unten.",
@@ -309,6 +311,7 @@ export const documents: Messages["documents"] = {
     },
     by: (name) => `von ${name}`,
     noReport: "Noch kein Bericht.",
+    figures: "Alle Zahlen",
     nothing: "keine",
   },
 

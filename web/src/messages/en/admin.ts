@@ -274,8 +274,8 @@ export const admin = {
     why: "Why",
     more: (count: number) => `Load ${number(count)} more`,
     loadingMore: "Loading …",
-    withGroups: (groups: string, time: string) => `With ${groups}, as seen ${time}.`,
-    withoutGroups: (time: string) => `Without groups, as seen ${time}.`,
+    withGroups: (groups: string, time: string) => `With ${groups}, last seen ${time}.`,
+    withoutGroups: (time: string) => `Without groups, last seen ${time}.`,
     unknownGroups: (who: string) =>
       `The groups of ${who} are not known: they have not signed in for 90 days, or never. Add the groups that they are in; until then, this is the view of somebody without groups.`,
     add: (name: string) => `Add ${name}`,

@@ -10,7 +10,7 @@ import { CopyButton } from "../../parts/CopyButton";
 import { Icon } from "../../parts/Icon";
 import { documentKey, documentName, plain } from "../../parts/names";
 import { Badge, Button, Skeleton, StatusBadge } from "../../parts/shapes";
-import { ErrorBox, Notice, sentence } from "../../parts/states";
+import { Empty, ErrorBox, Notice, sentence } from "../../parts/states";
 import { waiting } from "../../parts/Undo";
 import { address, go } from "../../route";
 import { isFinal, isLacking, meaning } from "../../status";
@@ -45,7 +45,16 @@ export function Detail({ id, canWrite }: { id: string; canWrite: boolean }) {
           <Icon name="left" size={16} /> {text.allDocuments}
         </a>
       </p>
-      {document.error && !document.data && <ErrorBox error={document.error} onRetry={document.reload} />}
+      {!document.data && <h1 className="visually-hidden">{text.title}</h1>}
+      {document.error?.status === 404 && !document.data && (
+        <Empty title={text.notHere} icon="search">
+          <p>{text.notHereHint}</p>
+          <Button onClick={document.reload}>{text.refresh}</Button>
+        </Empty>
+      )}
+      {document.error && document.error.status !== 404 && !document.data && (
+        <ErrorBox error={document.error} onRetry={document.reload} />
+      )}
       {!document.data && !document.error && (
         <div className="loading" aria-busy="true">
           <Skeleton lines={6} />
@@ -132,7 +141,7 @@ function Known({ document, canWrite, onChange, back }: KnownProps) {
   };
   const name = documentName(document.uri);
   const remove = () => {
-    waiting.add(removal(client, [document], announce, focusList));
+    waiting.add(removal(client, [document], focusList));
     go(back);
     focusList();
   };

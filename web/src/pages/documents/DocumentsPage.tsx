@@ -5,6 +5,7 @@ import { useApp } from "../../context";
 import { useMessages } from "../../messages";
 import { FindDocument } from "../../parts/FindDocument";
 import { Icon } from "../../parts/Icon";
+import { Empty } from "../../parts/states";
 import { address, go, usePlace } from "../../route";
 import { useStore } from "../../store";
 import "../../style/documents.css";
@@ -126,11 +127,9 @@ export default function DocumentsPage() {
       {id !== null ? (
         <Detail key={id} id={id} canWrite={canWrite} />
       ) : !isAllowed ? (
-        <section className="state">
-          <Icon name="lock" size={28} />
-          <h2>{text.refused}</h2>
+        <Empty title={text.refused} icon="lock">
           <p>{text.refusedHint}</p>
-        </section>
+        </Empty>
       ) : tab === "failures" ? (
         <Failures />
       ) : tab === "jobs" ? (

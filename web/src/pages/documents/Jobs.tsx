@@ -10,6 +10,8 @@ import { plain } from "../../parts/names";
 import { Badge, Button, Card } from "../../parts/shapes";
 import { Await, Empty, ErrorBox, Notice, sentence } from "../../parts/states";
 import { JOB_BADGES } from "../../status";
+import { Findings } from "../operate/Findings";
+import { summary } from "../operate/service";
 
 type JobList = components["schemas"]["JobList"];
 type Job = JobList["jobs"][number];
@@ -108,22 +110,30 @@ function Facts({ job }: { job: Job }) {
   );
 }
 
-/** A report is an object of counts and lists; what it has depends on the kind of job. */
+/** What a job did, in words, and its report: an object of counts and lists, which depends on the kind of job. */
 function Report({ report }: { report: Job["report"] }) {
   const text = useMessages("documents").jobs;
   const entries = Object.entries(report);
   if (entries.length === 0) return <p className="small">{text.noReport}</p>;
+  const said = summary(report);
   return (
-    <dl className="report">
-      {entries.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name.replaceAll("_", " ")}</dt>
-          <dd dir="auto">
-            {typeof value === "object" && value !== null ? <Value value={value} /> : String(value)}
-          </dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      {said && <p>{sentence(said)}</p>}
+      <Findings report={report} />
+      <details>
+        <summary>{text.figures}</summary>
+        <dl className="report" lang="en">
+          {entries.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name.replaceAll("_", " ")}</dt>
+              <dd dir="auto">
+                {typeof value === "object" && value !== null ? <Value value={value} /> : String(value)}
+              </dd>
+            </div>
+          ))}
+        </dl>
+      </details>
+    </>
   );
 }
 

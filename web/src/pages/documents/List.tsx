@@ -43,10 +43,7 @@ export function List({ canWrite }: { canWrite: boolean }) {
   const { params } = usePlace();
   const filters = filtersOf(params);
   const [turn, setTurn] = useState(0);
-  const [listing, { rows: found, isLoading, isComplete, isPaused, error, problem }] = useListing(
-    filters,
-    turn,
-  );
+  const [listing, { rows: found, isLoading, isComplete, isPaused, error }] = useListing(filters, turn);
   const rows = useMemo(() => sorted(found, filters.sort), [found, filters.sort]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [shown, setShown] = useState<DocumentSummary | null>(null);
@@ -84,7 +81,6 @@ export function List({ canWrite }: { canWrite: boolean }) {
     <div className="stack list">
       <FilterForm filters={filters} onReload={() => setTurn(turn + 1)} />
       <Folders filters={filters} rows={rows} isComplete={isComplete} />
-      {problem && <Notice kind="warning">{problem}</Notice>}
       {rows.length > 0 && (
         <div className="row spread list-head">
           {chosen.length > 0 ? (

@@ -33,7 +33,7 @@ export function Selection({ rows, canWrite, onClear, onChanged }: Props) {
   const [asked, setAsked] = useState<"remove" | "again" | null>(null);
   const isSure = useRef(false);
   const remove = () => {
-    waiting.add(removal(client, rows, announce, focusList));
+    waiting.add(removal(client, rows, focusList));
     onClear();
   };
   const again = () =>

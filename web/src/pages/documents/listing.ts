@@ -129,8 +129,6 @@ interface Listed {
   /** Whether it stopped because few of very many documents match. */
   isPaused: boolean;
   error: ApiError | null;
-  /** What went wrong with documents of the list. */
-  problem: string | null;
 }
 
 const PAGE = 100;
@@ -143,7 +141,6 @@ const NOTHING: Listed = {
   isComplete: false,
   isPaused: false,
   error: null,
-  problem: null,
 };
 
 /** A page that is not full although more follow is what 20,000 documents have: after so many, people decide. */
@@ -228,10 +225,6 @@ export class Listing extends Store<Listed> {
     const at = this.snapshot().rows.findIndex((row) => row.id === document.id);
     if (at >= 0)
       this.change({ rows: this.snapshot().rows.map((row, number) => (number === at ? document : row)) });
-  }
-
-  note(problem: string | null): void {
-    this.change({ problem });
   }
 
   remove(id: string): void {

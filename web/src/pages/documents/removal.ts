@@ -3,7 +3,7 @@ import type { Client } from "../../api/client";
 import type { DocumentSummary } from "../../api/types";
 import { messages } from "../../messages";
 import { documentName } from "../../parts/names";
-import { type Undoable, useWaiting } from "../../parts/Undo";
+import { problems, type Undoable, useWaiting } from "../../parts/Undo";
 import { forEach } from "./forEach";
 import { followDeletions, lastListing } from "./listing";
 
@@ -14,12 +14,7 @@ export function useRemoved(): ReadonlySet<string> {
   return new Set(useWaiting().flatMap((action) => action.documents ?? []));
 }
 
-export function removal(
-  client: Client,
-  documents: readonly Removed[],
-  announce: (text: string) => void,
-  onUndone: () => void,
-): Undoable {
+export function removal(client: Client, documents: readonly Removed[], onUndone: () => void): Undoable {
   const text = messages("documents");
   const ids = documents.map(({ id }) => id);
   return {
@@ -33,7 +28,8 @@ export function removal(
         return;
       }
       const failed = await forEach(documents, async ({ id }) => {
-        lastListing()?.replace(await client.delete("/api/documents/{id}", { id }));
+        const deleted = await client.delete("/api/documents/{id}", { id });
+        lastListing()?.replace(deleted); // null after people left the page
       });
       const remaining = new Set(failed.map(({ item }) => item));
       void followDeletions(
@@ -41,8 +37,7 @@ export function removal(
         documents.filter((each) => !remaining.has(each)),
       );
       const problem = failed[0] && text.notDeleted(failed.length, failed[0].error.message);
-      lastListing()?.note(problem ?? null);
-      if (problem) announce(problem);
+      if (problem) problems.add(problem);
     },
   };
 }

@@ -62,7 +62,7 @@ export function SettingsTab() {
 
 function Settings({ settings }: { settings: readonly Setting[] }) {
   const text = useMessages("admin").settings;
-  const shown = (value: string | null) => (value === null ? text.none : plain(value));
+  const shown = (value: string | null) => (value ? plain(value) : text.none);
   return (
     <ul className="settings-list">
       {settings.map(({ name, value, default: otherwise, origin, description }) => (
@@ -72,11 +72,7 @@ function Settings({ settings }: { settings: readonly Setting[] }) {
             {origin !== "default" && <Badge kind="accent">{text.origins[origin]}</Badge>}
           </div>
           <div className="setting-value">
-            {value === null ? (
-              <span className="small">{text.none}</span>
-            ) : (
-              <code dir="auto">{plain(value)}</code>
-            )}
+            {value ? <code dir="auto">{plain(value)}</code> : <span className="small">{text.none}</span>}
             {origin !== "default" && otherwise !== value && description && (
               <p className="small" dir="auto">
                 {text.defaultIs(shown(otherwise))}

@@ -13,11 +13,11 @@ import { Await, Notice, sentence } from "../../parts/states";
 import { Facts, Table } from "../../parts/Table";
 import { address } from "../../route";
 import { isStatus, meaning, STATUSES } from "../../status";
+import { Findings } from "./Findings";
 import { Prose } from "./Prose";
 import {
   backlog,
   DECISIONS,
-  findings,
   firing,
   JOBS,
   nextPause,
@@ -369,7 +369,6 @@ function AlarmList({ alarms }: { alarms: NonNullable<ServiceStatus["alarms"]> })
 
 function JobFacts({ job }: { job: Job }) {
   const text = useMessages("admin").status;
-  const found = findings(job.report);
   const seconds = Number(job.report.seconds);
   return (
     <>
@@ -381,17 +380,7 @@ function JobFacts({ job }: { job: Job }) {
           [text.read, readings(job.report, text)],
         ]}
       />
-      {found.length > 0 && (
-        <>
-          <h3>{text.found}</h3>
-          <ul className="findings">
-            {found.map((each) => (
-              <li key={each}>{each}</li>
-            ))}
-          </ul>
-          <p className="small">{text.repairing}</p>
-        </>
-      )}
+      <Findings report={job.report} />
     </>
   );
 }
