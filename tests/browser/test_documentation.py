@@ -62,6 +62,7 @@ def test_the_pages_are_in_the_documentation(visit: Open) -> None:
         is_loaded(page)
 
     for name, address in SHOWN.items():
+        page.set_viewport_size(size(LAPTOP_PIXELS))
         page.get_by_role("link", name="New question").click()
         show(page, address)
         if name == "document":
