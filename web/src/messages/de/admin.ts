@@ -24,7 +24,7 @@ export const admin: Messages["admin"] = {
     paused: "angehalten",
     next: (wait) => `wieder in ${wait}`,
     old: (reason) => `Diese Zahlen sind alt, denn das letzte Laden ist fehlgeschlagen: ${reason}`,
-    allWell: "Alles in Ordnung: Kein Dokument ist fehlgeschlagen, und nichts braucht Ihre Entscheidung.",
+    allWell: "Kein Dokument ist fehlgeschlagen, und nichts braucht Ihre Entscheidung.",
     attention: (count) =>
       plural(count, {
         one: "Etwas braucht Aufmerksamkeit",

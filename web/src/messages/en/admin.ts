@@ -24,7 +24,7 @@ export const admin = {
     paused: "paused",
     next: (wait: string) => `again after ${wait}`,
     old: (reason: string) => `These figures are old, because the last refresh failed: ${reason}`,
-    allWell: "All is well: no document failed, and nothing needs your decision.",
+    allWell: "No document failed, and nothing needs your decision.",
     attention: (count: number) =>
       plural(count, { one: "One thing needs attention", other: `${number(count)} things need attention` }),
     alarm: (name: string) => `Alarm: ${name}`,
