@@ -40,6 +40,9 @@ MAX_CALLS_AT_ONCE: Final = 10
 
 SETTINGS: Final = "settings"
 
+UNLISTED: Final = frozenset({"api_keys"}) | {name for name in ContextValues.model_fields if name.endswith("_layer")}
+"""Not among the settings in force: the names of keys may take most of the environment, and layers are built files."""
+
 CONSOLE_FILES: Final = Path(__file__).parents[1] / "ragstack_local" / "console" / "static"
 """What `make setup` builds from ``web/``."""
 
@@ -93,8 +96,8 @@ class Options(ContextValues):
             raise OptionError("; ".join(f"{name}{problem}" for name, problem in problems.items()))
         defaults = {**(LOCAL_VARIABLES if own.get("target") == Target.LOCAL else {})}
         defaults |= MANAGED_VARIABLES if is_managed(own) else {}
-        chosen = {name: HIDDEN if name in WITH_SECRETS else text for name, text in {**own, **variables}.items()}
-        chosen.pop("api_keys", None)  # their names may take most of the environment
+        listed = {name: text for name, text in {**own, **variables}.items() if name not in UNLISTED}
+        chosen = {name: HIDDEN if name in WITH_SECRETS else text for name, text in listed.items()}
         by_origin = {
             "context": {name: text for name, text in chosen.items() if name.lower() in in_context},
             "settings file": {name: text for name, text in chosen.items() if name.lower() not in in_context},

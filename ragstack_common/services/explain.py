@@ -89,7 +89,8 @@ class Explanations:
                 uri, seen = await in_thread(partial(_seen, self.documents, caller, request.document))
             answer = await self.searches.retrieve_async(request, caller)
             found = _among(answer, uri)
-            if found is None and seen is None and self.documents is not None:
+            is_address = "://" in request.document  # of one document, not words of a name
+            if found is None and seen is None and self.documents is not None and not is_address:
                 uri, seen, found = await in_thread(partial(_alike, self.documents, caller, uri))
                 found = found or _among(answer, uri)
             found = found or await self._missing(request, caller, uri, seen, answer)

@@ -94,7 +94,8 @@ def export(
     found = run(_whole(stack.api(), identifier))
     text = as_markdown(found)
     if output is None:
-        typer.echo(text, nl=False)
+        for line in text.splitlines():
+            display.console.print(line, soft_wrap=True)
         return
     output.write_text(text, encoding="utf-8", newline="\n")
     questions = display.counted(len(found.turns), "question")

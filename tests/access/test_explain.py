@@ -73,6 +73,14 @@ def test_a_document_is_known_by_its_name_or_words_of_it(world: World, name: str)
     assert (found["document"], found["reason"]) == (f"s3://{BUCKET}/legal/contract-northwind-2024.pdf", "failed")
 
 
+def test_an_address_is_that_of_one_document_and_never_words(world: World) -> None:
+    address = f"s3://{BUCKET}/legal/northwind-2024"
+
+    found = explained(world, address, READER)
+
+    assert (found["document"], found["reason"]) == (address, "not visible")
+
+
 @pytest.mark.parametrize("name", ["Zoë + Söhne.md", "zoe\u0308 so\u0308hne", "vertra\u0308ge"])
 def test_names_are_the_same_with_composed_and_separate_accents(world: World, name: str) -> None:
     assert explained(world, name, READER)["document"] == f"s3://{BUCKET}/Verträge/Zoë + Söhne.md"

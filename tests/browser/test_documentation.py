@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import Open
 from tests.browser.support import IS_AT_REST, LAPTOP_PIXELS, PHONE_PIXELS, is_loaded, show
@@ -77,12 +77,12 @@ def test_the_pages_are_in_the_documentation(visit: Open) -> None:
                 taken[0].quantize(256).save(IMAGES / "ask.png", optimize=True)
 
 
-def size(width: int) -> dict[str, int]:
+def size(width: int) -> ViewportSize:
     return {"width": width, "height": HEIGHT}
 
 
 def picture(page: Page, width: int) -> Image.Image:
-    page.set_viewport_size({"width": width, "height": HEIGHT})
+    page.set_viewport_size(size(width))
     is_loaded(page)
     page.wait_for_function(IS_AT_REST)
     return Image.open(BytesIO(page.screenshot(animations="disabled"))).convert("RGB")

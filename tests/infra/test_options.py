@@ -117,6 +117,16 @@ def test_the_names_of_keys_are_not_listed_with_the_settings() -> None:
     assert options.in_force["context"] == {"auth": "api_key", "access": "none"}
 
 
+def test_the_file_of_a_layer_is_not_a_setting_of_the_functions(tmp_path: Path) -> None:
+    """A deployment from another folder would change each function."""
+    file = tmp_path / "layer.zip"
+    file.touch()
+
+    assert Options.from_context({"access": "none", "dependencies_layer": str(file)}).in_force == {
+        "context": {"access": "none"}
+    }
+
+
 def test_a_target_is_a_file_of_settings_too(tmp_path: Path) -> None:
     file = tmp_path / "legal.txt"
     file.write_text('MULTI_CORPUS_METADATA=legal_us, legal_uk\nSEARCH_K=15\nRERANKING_WEIGHTS={"phrase": 1}\n')

@@ -18,6 +18,8 @@ ARGUMENTS = {
     "query": ["leave"],
     "ask": ["leave"],
     "access": ["show"],
+    "conversations": ["list"],
+    "gaps": ["list"],
     "judgments": ["export", "judged"],
 }
 REFUSAL = "Closed: the archive opens at nine"
