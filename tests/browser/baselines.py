@@ -29,6 +29,7 @@ STEADY: Final = """() => {
         const text = node.data
             .replace(/\\b[\\d.]+\\s(ms|s)\\b/g, '1 $1')
             .replace(/\\d+ (sec|min|hr|days?)\\.? ago|\\d+:\\d\\d(:\\d\\d)?\\s[AP]M/g, 'just now')
+            .replace(/(^|updated )now\\b/, '$1just now')
             .replace(/[A-Z][a-z]{2} \\d+, \\d{4}(, \\d+:\\d\\d\\s[AP]M)?/g, '2 Jan 2026')
             .replace(/in \\d+ folders/, 'in 2 folders')
             .replace(/localhost:\\d+/g, 'localhost');

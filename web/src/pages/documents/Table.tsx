@@ -26,7 +26,7 @@ import { useRemoved } from "./removal";
 
 /** Height of a row, and the width from which a layout fits. */
 const LAYOUTS = [
-  { name: "wide", row: 40, from: 800 },
+  { name: "wide", row: 40, from: 950 },
   { name: "middle", row: 58, from: 560 },
   { name: "compact", row: 76, from: 0 },
 ] as const;
