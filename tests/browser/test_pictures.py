@@ -43,7 +43,7 @@ def test_a_citation_shows_its_place_on_the_page(visit: Open) -> None:
 
 
 def test_a_picture_is_requested_when_it_comes_into_view_and_moves_nothing(visit: Open) -> None:
-    page = visit("#/search", user="olga", viewport={"width": 800, "height": 300})
+    page = visit("#/search", user="olga", viewport={"width": 800, "height": 160})
     requested: list[str] = []
 
     def note(request: Request) -> None:
