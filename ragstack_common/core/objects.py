@@ -40,7 +40,7 @@ def unchanged(etag: str | None) -> Mapping[str, str]:
 
 
 def get_if_changed(s3: "S3Client", bucket: str, key: str, etag: str | None) -> tuple[bytes | None, str | None] | None:
-    """Read an object and its entity tag; nothing and no tag if there is none, None if it still has the tag."""
+    """Return the body and entity tag of an object; both are None if it does not exist. None if its tag is *etag*."""
     condition: Any = {} if etag is None else {"IfNoneMatch": etag}
     try:
         answer = unless_absent(lambda: s3.get_object(Bucket=bucket, Key=key, **condition))

@@ -131,7 +131,7 @@ def unpacked(body: bytes) -> SharedValues:
 
 
 def read_if_changed(s3: "S3Client", bucket: str, etag: str | None) -> tuple[SharedValues | None, str | None] | None:
-    """Read the snapshot and its entity tag; nothing and no tag if there is none, None if it still has the tag."""
+    """Return the snapshot and its entity tag; both are None if there is none. None if its tag is *etag*."""
     found = get_if_changed(s3, bucket, SNAPSHOT_KEY, etag)
     if found is None:
         return None

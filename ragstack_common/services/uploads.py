@@ -265,7 +265,10 @@ class Uploads:
 
     def _merged(self, body: bytes | None, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes of a sidecar with changes, without a label that they do not name."""
-        attributes = {**canonical_attributes(_attributes_in_sidecar(body))}
+        try:
+            attributes = {} if body is None else {**canonical_attributes(parse_sidecar(body).attributes)}
+        except InvalidDocumentError as error:
+            raise InvalidDocumentError(f"merge: the sidecar cannot be read; replace its attributes: {error}") from error
         if self._guard.policy is not None:
             attributes.pop(self._guard.policy.attribute, None)
         return {name: value for name, value in {**attributes, **changes}.items() if value is not None}

@@ -28,7 +28,7 @@ def _ask(site: Site, deployed: Deployment, caller: Address, conversation: str) -
 
 @KEPT.check(
     "conversation",
-    "The functions may write, list, read and delete the conversations of a person, and nobody else reads them",
+    "The functions can write, list, read and delete a person's conversations, and nobody else can read them",
     Source.GUESS,
     {"kept": [True, True], "turns": 2, "listed": True, "another person": 404, "deleted": 1, "afterwards": 404},
 )

@@ -348,6 +348,17 @@ def test_the_first_and_the_last_merged_attribute_make_and_delete_the_sidecar(aws
     assert aws.keys() == ["report.pdf"]
 
 
+def test_a_sidecar_that_cannot_be_read_is_not_merged_into(aws: Aws, call: Call) -> None:
+    path = f"{PATH}/{aws.record('report.pdf', Status.INDEXED, aws.put('report.pdf')).id}"
+    aws.put("report.pdf.metadata.json", '{"metadataAttributes": {"corpus": "law"')
+
+    status, answer = call("PATCH", path, {"attributes": {"year": 2026}, "merge": True})
+
+    assert (status, answer["error"]["code"]) == (400, "InvalidDocument")
+    assert answer["error"]["message"].startswith("merge: the sidecar cannot be read; replace its attributes: ")
+    assert aws.s3.get_object(Bucket=BUCKET, Key="report.pdf.metadata.json")["Body"].read().endswith(b'"law"')
+
+
 def test_attributes_are_changed_under_the_rules_of_uploads(aws: Aws, call: Call) -> None:
     record = aws.record("report.pdf", Status.INDEXED, aws.put("report.pdf"))
     gone = aws.record("gone.pdf", Status.DELETED)
