@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "ingest": "ragstack_local.commands.ingest:ingest",
     "sync": "ragstack_local.commands.sync:sync",
     "status": "ragstack_local.commands.status:status",
+    "download": "ragstack_local.commands.download:download",
     "delete": "ragstack_local.commands.delete:delete",
     "failures": "ragstack_local.commands.failures:failures",
     "replay": "ragstack_local.commands.failures:replay",
@@ -133,10 +134,10 @@ app = typer.Typer(
     help="Search your documents: on this machine without an AWS account, or deployed to AWS.\n\n"
     "To start:  `ragstack up`  in one terminal; in another  `ragstack ingest FOLDER`  and  "
     "`ragstack ask 'what you want to know'`.\n\n"
-    f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, sync, status, delete,"
-    " failures, replay, discard, reconcile, doctor, query, ask, chat, corpora, versions, facets, mcp, login, logout,"
-    " whoami, access, conversations, gaps and judgments. env and logs need a local stack, or with --aws credentials for"
-    " the stack's services.\n\n"
+    f"With --api-url (or {API_URL_VARIABLE}) these commands need only the URL of an API: ingest, sync, status,"
+    " download, delete, failures, replay, discard, reconcile, doctor, query, ask, chat, corpora, versions, facets, mcp,"
+    " login, logout, whoami, access, conversations, gaps and judgments. env and logs need a local stack, or with --aws"
+    " credentials for the stack's services.\n\n"
     "Exit codes: 0 success, 1 nothing found or a document not searchable, 2 wrong usage, 3 failure, "
     "130 interrupted.\n\n"
     f"Local data is in the project's folder .ragstack, or in the folder that the variable {DATA_VARIABLE} names."

@@ -29,6 +29,9 @@ _LINE_BREAK: Final = re.compile("[\n\r\x85\u2028\u2029]")
 Sources: bedrock-agent, shape S3BucketUri; ECMA-262, LineTerminator; java.util.regex.
 """
 
+_UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, and those that change the direction of text, which can hide the type of a file."""
+
 
 def s3_uri(bucket: str, key: str) -> str:
     """Return an object's URI; the key is not quoted."""
@@ -70,6 +73,11 @@ def s3_urls(uri: str, region: str) -> tuple[str, str]:
 def file_name(source: str) -> str:
     """Return the last part of a URI, a key or a path with slashes."""
     return source.rpartition("/")[2]
+
+
+def saved_name(source: str) -> str:
+    """Return the name with which the file of a URI, a key or a path is saved."""
+    return _UNSAFE.sub("_", file_name(source))
 
 
 def resource_id(name: str) -> str:

@@ -14,7 +14,7 @@ from ragstack_common.core.clients import s3_signer
 from ragstack_common.core.errors import DocumentNotFoundError, ServiceUnavailableError
 from ragstack_common.core.objects import http_status, put_if, unless_absent
 from ragstack_common.core.reporting import failing_as
-from ragstack_common.core.uris import file_name, s3_uri
+from ragstack_common.core.uris import s3_uri, saved_name
 from ragstack_common.registry.records import Observation
 from ragstack_common.settings.limits import MAX_SIDECAR_BYTES
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-_UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 _NOT_PLAIN: Final = re.compile(r'[^ -~]|["\\%]')
 
 
@@ -157,9 +156,9 @@ class DocumentsBucket:
 def attachment(key: str) -> str:
     """Return the Content-Disposition with which an object is saved, in ASCII and in UTF-8.
 
-    Controls of text direction are replaced: they can hide the type of a file. Source: RFC 6266, appendix D.
+    Source: RFC 6266, appendix D.
     """
-    name = _UNSAFE.sub("_", file_name(key))
+    name = saved_name(key)
     return f"attachment; filename=\"{_NOT_PLAIN.sub('_', name)}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 

@@ -17,7 +17,7 @@ from ragstack_common.core.errors import AccessNeededError, DocumentNotFoundError
 from ragstack_common.core.names import canonical
 from ragstack_common.core.reporting import reaching_the_registry, redacted
 from ragstack_common.core.times import iso
-from ragstack_common.core.uris import SIDECAR_SUFFIX, file_name, is_program_file
+from ragstack_common.core.uris import SIDECAR_SUFFIX, file_name, is_program_file, saved_name
 from ragstack_common.registry.catalogue import Catalogue
 from ragstack_common.registry.directory import Directory
 from ragstack_common.registry.documents import (
@@ -286,7 +286,7 @@ class Documents:
         until = iso(time.time() + DOWNLOAD_SECONDS)
         url = self._bucket.sign_download(key, record.observed.version_id, DOWNLOAD_SECONDS)
         self._guard.saw("downloaded", caller, [record.uri])
-        return Download(url=url, name=file_name(key), size=document.now.size, expires_at=until)
+        return Download(url=url, name=saved_name(key), size=document.now.size, expires_at=until)
 
     def delete(self, caller: Caller, identifier: str) -> DocumentDetail:
         """Delete a document and its sidecar from the bucket; their events remove it from the knowledge base.

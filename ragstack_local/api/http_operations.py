@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx2
@@ -172,8 +172,30 @@ class HttpOperations:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ApiError(f"The upload failed: {error}") from error
         if not response.is_success:
-            raise ApiError(f"The bucket answered {response.status_code}: {' '.join(response.text.split()):.200}")
+            raise ApiError(f"The bucket answered {response.status_code}: {_in_one_line(response.text)}")
         return response.headers
+
+    async def download(self, url: str, file: IO[bytes]) -> int:
+        """Write the file at an address that the API signed; return its bytes.
+
+        Raises:
+            ApiError: The bucket did not send the file or could not be reached, or the file would be sent unencrypted
+                although the API is encrypted.
+        """
+        if keeps_secrets(self.url) and not keeps_secrets(url):
+            raise ApiError(f"The API names {url.partition('?')[0]} for the download, which is not encrypted")
+        # As it is in the bucket, also if it was uploaded compressed.
+        headers, timeout = {"Accept-Encoding": "identity"}, httpx2.Timeout(TIMEOUT_SECONDS)
+        try:
+            async with self._client(url).stream("GET", url, headers=headers, timeout=timeout) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise ApiError(f"The bucket answered {response.status_code}: {_in_one_line(response.text)}")
+                async for part in response.aiter_raw():
+                    file.write(part)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise ApiError(f"The download failed: {error}") from error
+        return response.num_bytes_downloaded
 
     @asynccontextmanager
     async def _sent(
@@ -204,6 +226,10 @@ class HttpOperations:
             # Neither a proxy nor certificates of the user's environment count.
             self._clients[is_secure] = httpx2.AsyncClient(trust_env=False, verify=is_secure)
         return self._clients[is_secure]
+
+
+def _in_one_line(text: str) -> str:
+    return f"{' '.join(text.split()):.200}"
 
 
 async def _has_events(response: httpx2.Response) -> bool:

@@ -43,7 +43,7 @@ from ragstack_local.files.bucket import Bucket, NotUploaded, Result, entity_tag,
 from ragstack_local.files.uploads import LocalFile, sidecar_for
 
 if TYPE_CHECKING:
-    from ragstack_common.services.document_models import DocumentDetail, DocumentSummary
+    from ragstack_common.services.document_models import DocumentDetail, DocumentSummary, Download
     from ragstack_local.api.http_operations import HttpOperations
 
 _ID: Final = re.compile("[0-9a-f]{32}")
@@ -274,6 +274,13 @@ class ApiDocuments:
         if len(found) > 1:
             raise ambiguous_name(name, [each.uri for each in found], "by its id")
         return found[0]
+
+    def download(self, name: str) -> "Download":
+        """Return an address for the file of a document, by URI, key or id; see :meth:`named` for errors."""
+        from ragstack_common.services.document_models import Download  # noqa: PLC0415 - as above
+
+        identifier = name if _ID.fullmatch(name) else self.named(name).id
+        return run(self.api.request("GET", f"/api/documents/{identifier}/download", Download))
 
     def _status(self, uri: str, awaited: Awaited) -> DocumentStatus:
         found = next((each for each in self._summaries(uri) if each.uri == uri), None)

@@ -59,6 +59,37 @@ def test_documents_are_uploaded_found_described_and_deleted(stack: LocalStack, e
     assert (gone.returncode, json.loads(gone.stdout)["results"]) == (1, [])
 
 
+def test_files_are_downloaded_by_key_uri_and_id(elsewhere: Run, tmp_path: Path) -> None:
+    """Byte for byte, and also the file of a document that failed."""
+    content = b"The h\xc3\xb6rned owl\r\nhunts at night.\x0c\n"
+    files = tmp_path / "owl.md", tmp_path / "blank.md"
+    for file, each in zip(files, (content, b" "), strict=True):
+        file.write_bytes(each)
+        elsewhere("ingest", file, "--prefix", "Vögel & Möwen")
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    key = "Vögel & Möwen/owl.md"
+
+    by_key = elsewhere("download", key, "--to", folder)
+    (described,) = json.loads(elsewhere("status", key, "--json").stdout)
+    by_uri = elsewhere("download", described["uri"], "--to", folder / "by uri.md", "--json")
+    by_id = elsewhere("download", described["id"], "--to", "-")
+    failed = elsewhere("download", "Vögel & Möwen/blank.md", "--to", folder)
+    gone = elsewhere("delete", "Vögel & Möwen/", "--yes")
+    none = elsewhere("download", key, "--to", folder / "none.md")
+
+    assert by_key.stdout == f"Wrote {len(content)} bytes to {folder / 'owl.md'}\n", by_key.stderr
+    assert json.loads(by_uri.stdout) == {"path": str(folder / "by uri.md"), "size": len(content)}
+    assert by_id.stdout == content.decode().replace("\r\n", "\n")  # as the test reads it
+    assert (failed.returncode, (folder / "blank.md").read_bytes()) == (0, b" "), failed.stderr
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == {
+        **dict.fromkeys(("owl.md", "by uri.md"), content),
+        "blank.md": b" ",
+    }
+    assert gone.returncode == 0, gone.stderr
+    assert none.returncode in (1, 3), none.stdout
+
+
 def test_rows_of_a_csv_file_stay_records(elsewhere: Run, tmp_path: Path) -> None:
     homes = tmp_path / "homes.csv"
     homes.write_text("text,city\nA flat by the river Aare,Bern\nA house by the lake,Lugano\n")
