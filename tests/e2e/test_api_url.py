@@ -1,13 +1,14 @@
 """The command line with nothing but the URL of an API, as it is used from another machine."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.support import LocalStack
+from tests.e2e.support import RAGSTACK, LocalStack
 from tests.support.sidecars import record_sidecar
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
@@ -59,7 +60,7 @@ def test_documents_are_uploaded_found_described_and_deleted(stack: LocalStack, e
     assert (gone.returncode, json.loads(gone.stdout)["results"]) == (1, [])
 
 
-def test_files_are_downloaded_by_key_uri_and_id(elsewhere: Run, tmp_path: Path) -> None:
+def test_files_are_downloaded_by_key_uri_and_id(stack: LocalStack, elsewhere: Run, tmp_path: Path) -> None:
     """Byte for byte, and also the file of a document that failed."""
     content = b"The h\xc3\xb6rned owl\r\nhunts at night.\x0c\n"
     files = tmp_path / "owl.md", tmp_path / "blank.md"
@@ -73,14 +74,15 @@ def test_files_are_downloaded_by_key_uri_and_id(elsewhere: Run, tmp_path: Path) 
     by_key = elsewhere("download", key, "--to", folder)
     (described,) = json.loads(elsewhere("status", key, "--json").stdout)
     by_uri = elsewhere("download", described["uri"], "--to", folder / "by uri.md", "--json")
-    by_id = elsewhere("download", described["id"], "--to", "-")
+    command = [RAGSTACK, "download", described["id"], "--to", "-"]
+    by_id = subprocess.run(command, cwd=stack.folder, env=stack.env, capture_output=True, check=True)
     failed = elsewhere("download", "Vögel & Möwen/blank.md", "--to", folder)
     gone = elsewhere("delete", "Vögel & Möwen/", "--yes")
     none = elsewhere("download", key, "--to", folder / "none.md")
 
     assert by_key.stdout == f"Wrote {len(content)} bytes to {folder / 'owl.md'}\n", by_key.stderr
     assert json.loads(by_uri.stdout) == {"path": str(folder / "by uri.md"), "size": len(content)}
-    assert by_id.stdout == content.decode().replace("\r\n", "\n")  # as the test reads it
+    assert by_id.stdout == content
     assert (failed.returncode, (folder / "blank.md").read_bytes()) == (0, b" "), failed.stderr
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == {
         **dict.fromkeys(("owl.md", "by uri.md"), content),
