@@ -56,9 +56,24 @@ def put_if(condition: Mapping[str, Any], s3: "S3Client", **parameters: Any) -> s
     try:
         return s3.put_object(**parameters, **condition)["ETag"]
     except ClientError as error:
-        if http_status(error) not in _LOST_RACE:
+        # With IfMatch, S3 says that the object was deleted. Source: Amazon S3 user guide, conditional writes.
+        if http_status(error) not in _LOST_RACE and error.response["Error"]["Code"] != "NoSuchKey":
             raise
         return None
+
+
+def delete_if(etag: str, s3: "S3Client", bucket: str, key: str) -> bool:
+    """Delete an object and return whether it is gone; False if it has another entity tag: another writer was faster.
+
+    Source: Amazon S3 user guide, conditional deletes.
+    """
+    try:
+        unless_absent(lambda: s3.delete_object(Bucket=bucket, Key=key, IfMatch=etag))
+    except ClientError as error:
+        if http_status(error) not in _LOST_RACE:
+            raise
+        return False
+    return True
 
 
 def find_sidecar(uri: str, s3: "S3Client") -> str | None:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from ragstack_common.core.errors import InvalidDocumentError
 from ragstack_common.core.uris import is_s3_uri
+from ragstack_common.ingestion.sidecars import to_typed
 from ragstack_common.settings.names import MANAGED
 
 SourceType = Literal["S3", "CUSTOM"]
@@ -65,20 +66,9 @@ def text_document(
         }
     }
     if attributes:
-        inline = [{"key": key, "value": _typed(value)} for key, value in attributes.items()]
+        inline = [{"key": key, "value": to_typed(value)} for key, value in attributes.items()]
         document["metadata"] = {"type": "IN_LINE_ATTRIBUTE", "inlineAttributes": inline}
     return document
-
-
-def _typed(value: str | float | bool | list[str]) -> dict[str, Any]:
-    match value:
-        case bool():
-            return {"type": "BOOLEAN", "booleanValue": value}
-        case str():
-            return {"type": "STRING", "stringValue": value}
-        case list():
-            return {"type": "STRING_LIST", "stringListValue": value}
-    return {"type": "NUMBER", "numberValue": value}
 
 
 def to_request(document: Mapping[str, Any], ds_id: str, source_type: SourceType = S3) -> dict[str, Any]:

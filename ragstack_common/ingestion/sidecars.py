@@ -196,7 +196,8 @@ def replaced_sidecar(
 ) -> bytes | None:
     """Replace the attributes of a sidecar, its row settings (``documentStructureConfiguration``), or both.
 
-    None keeps them, and {} removes them. An unreadable sidecar is not kept.
+    None keeps them, and {} removes them. Attributes that stay are embedded as before, also with other values. An
+    unreadable sidecar is not kept.
 
     Returns:
         The new sidecar; None if nothing is left.
@@ -209,7 +210,11 @@ def replaced_sidecar(
     except InvalidDocumentError:
         document = {}
     if attributes is not None:
-        document[_ENTRIES] = canonical_attributes(attributes)
+        earlier = {canonical(key): entry for key, entry in document.get(_ENTRIES, {}).items()}
+        document[_ENTRIES] = {
+            key: {**earlier[key], "value": to_typed(value)} if isinstance(earlier.get(key), dict) else value
+            for key, value in canonical_attributes(attributes).items()
+        }
     if structure is not None:
         document[_STRUCTURE] = structure
     if not document.get(_STRUCTURE):
@@ -255,6 +260,18 @@ def typed_value(key: str, value: Mapping[str, Any]) -> AttributeValue:
     if not isinstance(found, expected) or (isinstance(found, bool) and expected is not bool):
         raise InvalidDocumentError(f"the attribute {_shown(key)} of type {kind} needs a {member} of that type")
     return _plain_value(key, found)
+
+
+def to_typed(value: AttributeValue) -> dict[str, Any]:
+    """Return the value of an attribute with its type. Source: bedrock-agent, shape MetadataAttributeValue."""
+    match value:
+        case bool():
+            return {"type": "BOOLEAN", "booleanValue": value}
+        case str():
+            return {"type": "STRING", "stringValue": value}
+        case list():
+            return {"type": "STRING_LIST", "stringListValue": value}
+    return {"type": "NUMBER", "numberValue": value}
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

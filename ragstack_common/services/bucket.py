@@ -1,7 +1,6 @@
 """The bucket of documents: what is in it, their sidecars, and signed uploads."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +11,7 @@ from botocore.exceptions import ClientError
 from ragstack_common.core.artefacts import WORDS_SUFFIX
 from ragstack_common.core.clients import s3_signer
 from ragstack_common.core.errors import DocumentNotFoundError, ServiceUnavailableError
-from ragstack_common.core.objects import http_status, put_if, unless_absent
+from ragstack_common.core.objects import delete_if, http_status, put_if, unchanged, unless_absent
 from ragstack_common.core.reporting import failing_as
 from ragstack_common.core.uris import s3_uri, saved_name
 from ragstack_common.registry.records import Observation
@@ -24,6 +23,14 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _NOT_PLAIN: Final = re.compile(r'[^ -~]|["\\%]')
+
+
+@dataclass(frozen=True)
+class FoundSidecar:
+    """A sidecar's content, up to one byte more than the limit, and its entity tag; None without a sidecar."""
+
+    body: bytes | None = None
+    etag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -48,14 +55,14 @@ class DocumentsBucket:
             head = unless_absent(lambda: self.s3.head_object(Bucket=self.name, Key=key))
         return Observation() if head is None else Observation.from_head(head)
 
-    def read_sidecar(self, key: str) -> tuple[bytes | None, str | None]:
-        """Return a sidecar's content, up to one byte more than the limit, and its entity tag; None without one."""
+    def read_sidecar(self, key: str) -> FoundSidecar:
+        """Return a sidecar, if there is one."""
         with _reaching_the_bucket():
             found = unless_absent(lambda: self.s3.get_object(Bucket=self.name, Key=key))
             if found is None:
-                return None, None
+                return FoundSidecar()
             with found["Body"] as stream:
-                return stream.read(MAX_SIDECAR_BYTES + 1), found["ETag"]
+                return FoundSidecar(stream.read(MAX_SIDECAR_BYTES + 1), found["ETag"])
 
     def read(self, key: str, etag: str) -> tuple[bytes, str | None]:
         """Return an object's content and its Content-Type.
@@ -86,18 +93,20 @@ class DocumentsBucket:
                 body: bytes = stream.read()
                 return body
 
-    def write_sidecar(self, key: str, body: bytes, condition: Mapping[str, str] | None = None) -> None:
-        """Write a sidecar, on a condition such as ``IfMatch``.
+    def change_sidecar(self, key: str, body: bytes | None, etag: str | None) -> None:
+        """Write a sidecar, or delete it if there is no body, on condition that it still has an entity tag.
 
         Raises:
-            ServiceUnavailableError: The condition does not hold.
+            ServiceUnavailableError: Another writer was faster.
         """
         with _reaching_the_bucket():
-            is_written = put_if(
-                condition or {}, self.s3, Bucket=self.name, Key=key, Body=body, ContentType="application/json"
-            )
-        if not is_written:
-            raise ServiceUnavailableError("Another upload of this document was requested at the same time: try again")
+            if body is not None:
+                written = {"Bucket": self.name, "Key": key, "Body": body, "ContentType": "application/json"}
+                is_changed = put_if(unchanged(etag), self.s3, **written) is not None
+            else:
+                is_changed = etag is None or delete_if(etag, self.s3, self.name, key)
+        if not is_changed:
+            raise ServiceUnavailableError("The document was changed by somebody else at the same time: try again")
 
     def delete_if_present(self, key: str) -> bool:
         """Delete an object and return whether it existed; without an object, no delete marker is added."""

@@ -12,7 +12,6 @@ from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.guard import Guard
 from ragstack_common.core.artefacts import is_reserved
 from ragstack_common.core.errors import DocumentExistsError, InvalidDocumentError
-from ragstack_common.core.objects import unchanged
 from ragstack_common.core.reporting import reaching_the_registry
 from ragstack_common.core.times import Time, iso
 from ragstack_common.core.uris import (
@@ -33,7 +32,7 @@ from ragstack_common.reading import formats
 from ragstack_common.registry.documents import DocumentRegistry
 from ragstack_common.registry.records import Attributes
 from ragstack_common.registry.table import document_id
-from ragstack_common.services.bucket import DocumentsBucket
+from ragstack_common.services.bucket import DocumentsBucket, FoundSidecar
 
 if TYPE_CHECKING:
     from ragstack_common.settings.ingestion import DocumentApiSettings
@@ -224,16 +223,14 @@ class Uploads:
         settings, key = self._settings, request.name
         uri = self._bucket.uri(key)
         self._check(uri, request)
-        attributes, condition = self._labelled(key, request.attributes, caller)
-        if not request.overwrite:
-            if self._bucket.observe(key).is_present or self._has_name(uri, caller):
-                raise DocumentExistsError(f"{key} is in the bucket, and the request does not allow to replace it")
-            # Two new documents of one name do not share a sidecar.
-            condition = condition or unchanged(self._bucket.read_sidecar(key + SIDECAR_SUFFIX)[1])
+        sidecar = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
+        attributes = self._labelled(key, request.attributes, sidecar, caller)
+        if not request.overwrite and (self._bucket.observe(key).is_present or self._has_name(uri, caller)):
+            raise DocumentExistsError(f"{key} is in the bucket, and the request does not allow to replace it")
         structure = request.document_structure_configuration
-        sidecar = None
-        if attributes is not None or structure is not None:
-            sidecar = self._write_sidecar(key, attributes, structure, condition)
+        is_written = (attributes is not None or structure is not None) and self._change_sidecar(
+            key, sidecar, attributes, structure
+        )
         until = iso(self._clock() + settings.upload_seconds)
         sign = self._bucket.sign_upload if request.overwrite else self._bucket.sign_new
         url, values = sign(key, request.content_type, request.size, settings.upload_seconds)
@@ -245,7 +242,13 @@ class Uploads:
             size=request.size,
             expires_at=until,
         )
-        return UploadAnswer(id=document_id(uri), uri=uri, key=key, upload=upload, sidecar_uri=sidecar)
+        return UploadAnswer(
+            id=document_id(uri),
+            uri=uri,
+            key=key,
+            upload=upload,
+            sidecar_uri=uri + SIDECAR_SUFFIX if is_written else None,
+        )
 
     def change_attributes(self, key: str, change: AttributesChange, caller: Caller) -> None:
         """Change the attributes of a document that is in the bucket; the event of its sidecar does the rest.
@@ -255,13 +258,12 @@ class Uploads:
             NotAllowedError: The caller may not write here, or does not see the document that is there.
             ServiceUnavailableError: S3 did not store the sidecar, or another change came in between.
         """
-        wanted, merging = change.attributes or {}, None
+        sidecar = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
+        wanted = change.attributes or {}
         if change.merge:
-            body, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
-            wanted, merging = self._merged(body, wanted), unchanged(tag)
+            wanted = self._merged(sidecar.body, wanted)
         self._check_attributes(wanted)
-        attributes, condition = self._labelled(key, wanted, caller)
-        self._write_sidecar(key, attributes or {}, None, merging or condition)
+        self._change_sidecar(key, sidecar, self._labelled(key, wanted, sidecar, caller) or {}, None)
 
     def _merged(self, body: bytes | None, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes of a sidecar with changes, without a label that they do not name."""
@@ -312,26 +314,25 @@ class Uploads:
             raise InvalidDocumentError(f"attributes: {error}") from error
 
     def _labelled(
-        self, key: str, attributes: Mapping[str, Any] | None, caller: Caller
-    ) -> tuple[Mapping[str, Any] | None, Mapping[str, str] | None]:
+        self, key: str, attributes: Mapping[str, Any] | None, sidecar: FoundSidecar, caller: Caller
+    ) -> Mapping[str, Any] | None:
         """Return the attributes with the document's label, which the caller must see, as that of an earlier version.
 
         A label that the request does not name stays. A sidecar without a document may belong to an upload that
         follows: only callers who see its label replace it, and a caller gets its label only by naming it. So a new
-        document's label is always written, on condition that the sidecar has not changed since it was read.
+        document's label is always written.
         """
         policy = self._guard.policy
         if policy is None:
-            return attributes, None
+            return attributes
         uri = self._bucket.uri(key)
         self._guard.require_writer(caller, key)
         rules = self._guard.rules()
         with reaching_the_registry():
             known = self._registry.read([uri])[uri]
-        body, tag = self._bucket.read_sidecar(key + SIDECAR_SUFFIX)
-        in_sidecar = policy.label_of(key, _attributes_in_sidecar(body).get(policy.attribute))
+        in_sidecar = policy.label_of(key, _attributes_in_sidecar(sidecar.body).get(policy.attribute))
         is_present = self._bucket.observe(key).is_present
-        earlier = [in_sidecar] if is_present or body is not None else []
+        earlier = [in_sidecar] if is_present or sidecar.body is not None else []
         if known.observed.is_present:
             earlier.append(known.label)
         if not all(rules.sees(caller, label) for label in earlier):
@@ -347,31 +348,23 @@ class Uploads:
             )
             raise InvalidDocumentError(f"attributes: {policy.attribute}: {fault}; {choice}")
         if label is None or (attributes is None and is_present):
-            return attributes, None
-        return {**(attributes or {}), policy.attribute: label}, unchanged(tag)
+            return attributes
+        return {**(attributes or {}), policy.attribute: label}
 
-    def _write_sidecar(
+    def _change_sidecar(
         self,
         key: str,
+        sidecar: FoundSidecar,
         attributes: Mapping[str, Any] | None,
         structure: Mapping[str, Any] | None,
-        condition: Mapping[str, str] | None,
-    ) -> str | None:
-        """Replace attributes and row settings; what is None stays, on condition that the sidecar does not change."""
-        sidecar = key + SIDECAR_SUFFIX
-        body = None
-        if attributes is None or (structure is None and _may_have_rows(key)):
-            body, tag = self._bucket.read_sidecar(sidecar)
-            condition = condition or unchanged(tag)
+    ) -> bool:
+        """Replace attributes and row settings; what is None stays. Return whether there is a sidecar now."""
         try:
-            written = replaced_sidecar(body, attributes, structure)
+            body = replaced_sidecar(sidecar.body, attributes, structure)
         except InvalidDocumentError as error:
             raise InvalidDocumentError(f"The sidecar cannot be written: {error}") from error
-        if written is None:
-            self._bucket.delete_if_present(sidecar)
-            return None
-        self._bucket.write_sidecar(sidecar, written, condition)
-        return self._bucket.uri(sidecar)
+        self._bucket.change_sidecar(key + SIDECAR_SUFFIX, body, sidecar.etag)
+        return body is not None
 
 
 def _may_have_rows(key: str) -> bool:

@@ -2,6 +2,8 @@
 
 import json
 from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,13 +12,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from lambdas.documents import handler
+from ragstack_common.access.callers import OPERATOR
 from ragstack_common.ingestion.sidecars import parse_sidecar
 from ragstack_common.reading.formats import MEDIA_TYPES
 from ragstack_common.registry.records import Status
 from ragstack_common.registry.table import document_id
+from ragstack_common.services.uploads import AttributesChange
 from tests.ragstack_common.services.conftest import BUCKET, Aws, Call, error_of
 from tests.support.documents import PROGRAM_FILES
-from tests.support.sidecars import record_sidecar
+from tests.support.sidecars import record_sidecar, typed
 
 PATH = "/api/documents"
 REPORT = {"key": "people/report.pdf", "content_type": "application/pdf", "size": 1000}
@@ -346,6 +350,116 @@ def test_the_first_and_the_last_merged_attribute_make_and_delete_the_sidecar(aws
     assert sidecar_of(aws, "report.pdf") == {"year": 2026}
     assert call("PATCH", path, {"attributes": {"year": None}, "merge": True})[0] == 202
     assert aws.keys() == ["report.pdf"]
+
+
+def test_attributes_that_stay_are_embedded_as_before(aws: Aws, call: Call) -> None:
+    """Also if their values change, to another type or form of letters."""
+    path = f"{PATH}/{aws.record('report.pdf', Status.INDEXED, aws.put('report.pdf')).id}"
+    embedded = {"includeForEmbedding": True}
+    entries = {
+        "Gebäude": typed("STRING", "stringValue", "A", **embedded),
+        "year": typed("NUMBER", "numberValue", 2025, **embedded),
+        "topic": typed("STRING", "stringValue", "leave", includeForEmbedding=False),
+        "corpus": "law",
+    }
+    aws.put("report.pdf.metadata.json", json.dumps({"metadataAttributes": entries, "note": 1}))
+
+    merge = {"attributes": {"Geba\u0308ude": ["A", "B"], "corpus": "people", "level": 2}, "merge": True}
+    replace_all = {"attributes": {"Gebäude": True, "year": 2026, "level": 3}}
+    sidecars = []
+    for change in (merge, replace_all):
+        assert call("PATCH", path, change)[0] == 202
+        sidecars.append(whole_sidecar_of(aws, "report.pdf"))
+
+    assert sidecars == [
+        {
+            "metadataAttributes": {
+                **entries,
+                "Gebäude": typed("STRING_LIST", "stringListValue", ["A", "B"], **embedded),
+                "corpus": "people",
+                "level": 2,
+            },
+            "note": 1,
+        },
+        {
+            "metadataAttributes": {
+                "Gebäude": typed("BOOLEAN", "booleanValue", value=True, **embedded),
+                "year": typed("NUMBER", "numberValue", 2026, **embedded),
+                "level": 3,
+            },
+            "note": 1,
+        },
+    ]
+
+
+def merge_report(**attributes: Any) -> None:
+    """Change attributes of report.pdf, as another instance of the function does."""
+    change = AttributesChange(attributes=attributes, merge=True)
+    handler.service().uploads.change_attributes("report.pdf", change, OPERATOR)
+
+
+@contextmanager
+def during(aws: Aws, operation: str, **attributes: Any) -> Iterator[None]:
+    """Have another client merge attributes just before a call of this operation reaches S3."""
+    calls: list[str] = []
+
+    def act(**_: Any) -> None:
+        calls.append(operation)
+        if len(calls) == 1:
+            merge_report(**attributes)
+
+    aws.s3.meta.events.register(f"before-call.s3.{operation}", act)
+    try:
+        yield
+    finally:
+        aws.s3.meta.events.unregister(f"before-call.s3.{operation}", act)
+    assert calls
+
+
+@pytest.fixture
+def report(aws: Aws) -> str:
+    """The path of report.pdf, whose one attribute is the year."""
+    aws.put("report.pdf.metadata.json", '{"metadataAttributes": {"year": 2026}}')
+    return f"{PATH}/{aws.record('report.pdf', Status.INDEXED, aws.put('report.pdf')).id}"
+
+
+WITHOUT_YEAR: dict[str, Any] = {"attributes": {"year": None}, "merge": True}
+
+
+def test_the_last_attribute_is_not_removed_over_a_change_at_the_same_time(aws: Aws, call: Call, report: str) -> None:
+    with during(aws, "DeleteObject", corpus="law"):
+        lost = call("PATCH", report, WITHOUT_YEAR)
+    kept = sidecar_of(aws, "report.pdf")
+
+    assert error_of(lost) == (502, "ServiceUnavailable")
+    assert "at the same time: try again" in lost[1]["error"]["message"]
+    assert kept == {"year": 2026, "corpus": "law"}
+    assert call("PATCH", report, WITHOUT_YEAR)[0] == 202
+    assert sidecar_of(aws, "report.pdf") == {"corpus": "law"}
+
+
+def test_a_change_is_not_written_over_a_removal_at_the_same_time(aws: Aws, call: Call, report: str) -> None:
+    with during(aws, "PutObject", year=None):
+        lost = call("PATCH", report, {"attributes": {"corpus": "law"}, "merge": True})
+
+    assert error_of(lost) == (502, "ServiceUnavailable")
+    assert "at the same time: try again" in lost[1]["error"]["message"]
+    assert aws.keys() == ["report.pdf"]
+
+
+def test_two_removals_of_the_last_attribute_at_the_same_time_are_one(aws: Aws, call: Call, report: str) -> None:
+    with during(aws, "DeleteObject", year=None):
+        assert call("PATCH", report, WITHOUT_YEAR)[0] == 202
+
+    assert (aws.keys(), aws.delete_markers()) == (["report.pdf"], 1)
+
+
+def test_attributes_are_not_replaced_over_a_change_at_the_same_time(aws: Aws, call: Call, report: str) -> None:
+    with during(aws, "PutObject", corpus="law"):
+        lost = call("PATCH", report, {"attributes": {"level": 1}})
+
+    assert error_of(lost) == (502, "ServiceUnavailable")
+    assert sidecar_of(aws, "report.pdf") == {"year": 2026, "corpus": "law"}
 
 
 def test_a_sidecar_that_cannot_be_read_is_not_merged_into(aws: Aws, call: Call) -> None:
