@@ -1,5 +1,7 @@
 """Audit events: who was refused what, who changed a rule, looked at another caller's view, or erased a person.
 
+An erasure has an event before it begins and one after it ends; without the second, it was interrupted.
+
 An event has no text of a question or a document. It is a line of the structured log, and an event on the bus if the
 deployment names one. Which documents each caller saw is recorded if the deployer chose so, and in the log alone:
 otherwise every search would wait for the bus.
@@ -11,7 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 from ragstack_common.access.callers import Caller
 from ragstack_common.core.telemetry import LOGGER
 
-AuditKind: TypeAlias = Literal["refused", "rule changed", "view as", "limit reached", "person erased"]
+ErasureKind: TypeAlias = Literal["erasure began", "erasure failed", "person erased"]
+AuditKind: TypeAlias = Literal["refused", "rule changed", "view as", "limit reached"] | ErasureKind
 
 AUDIT: Final = "audit"
 """The member of a line of the log, and the detail type of an event, that holds an audit event."""

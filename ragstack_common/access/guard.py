@@ -5,7 +5,7 @@ from itertools import chain
 from threading import Lock
 from typing import Any, Final, NamedTuple, Self
 
-from ragstack_common.access.audit import AuditSink, ReadKind, record, record_read
+from ragstack_common.access.audit import AuditSink, ErasureKind, ReadKind, record, record_read
 from ragstack_common.access.audit_bus import audit_sink
 from ragstack_common.access.callers import Caller, Right
 from ragstack_common.access.changes import AccessTable
@@ -162,9 +162,9 @@ class Guard:
         """Write the audit event of a caller who looks at what another one sees of a document."""
         record("view as", caller, right=Right.OPERATE, resource=uri, rule=viewer, sink=self._sink)
 
-    def erased(self, caller: Caller, name: str) -> None:
-        """Write the audit event of an operator who deletes what is stored of a person."""
-        record("person erased", caller, right=Right.OPERATE, resource=name, sink=self._sink)
+    def audit_erasure(self, kind: ErasureKind, caller: Caller, name: str, rule: str = "") -> None:
+        """Write an audit event of an operator who deletes what is stored of a person."""
+        record(kind, caller, right=Right.OPERATE, resource=name, rule=rule, sink=self._sink)
 
     def refuse(self, caller: Caller, right: Right, resource: str, message: str) -> None:
         """Write an audit event, and raise NotAllowedError."""

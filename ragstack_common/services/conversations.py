@@ -124,7 +124,7 @@ class Conversations:
         identifier, title = str(request.conversation), title_of(request.question)
         refused = KeptConversation(id=identifier, title=title, saved=False)
         if not self._is_kept(caller):
-            return refused.model_copy(update={"reason": _TURNED_OFF if _is_person(caller) else _NOT_A_PERSON})
+            return refused.model_copy(update={"reason": _TURNED_OFF if is_person(caller.name) else _NOT_A_PERSON})
         content, documents = self._content(request, response), self._documents(response, is_registered=is_registered)
         person = self._person(caller.name)
         try:
@@ -232,24 +232,22 @@ class Conversations:
 
     def delete_all(self, caller: Caller) -> DeletedConversations:
         """Delete all conversations of the caller."""
-        return DeletedConversations(deleted=self.erase(caller.name) if _is_person(caller) else 0)
+        return DeletedConversations(deleted=self.erase(caller.name, self.issuer) if is_person(caller.name) else 0)
 
-    def erase(self, name: str) -> int:
-        """Delete all conversations of a person, given the name that they have as a caller; return their number."""
+    def erase(self, name: str, issuer: str | None) -> int:
+        """Delete all conversations of a person, given their name as a caller and their issuer; return their number."""
         with reaching_the_registry():
-            return self.table.delete_all(self._person(name))
+            return self.table.delete_all(_key_of(issuer, name))
 
     def _is_kept(self, caller: Caller) -> bool:
-        return bool(self.table.days) and _is_person(caller)
+        return bool(self.table.days) and is_person(caller.name)
 
     def _person(self, name: str) -> str:
-        """Return the key of a person: callers of one name at different issuers have different ones."""
-        text = json.dumps([self.issuer, name])
-        return hashlib.sha256(text.encode()).hexdigest()[: 2 * _PERSON_BYTES]
+        return _key_of(self.issuer, name)
 
     def _own(self, caller: Caller, identifier: UUID) -> str:
         """Return the key of a person who names a conversation; programs have none."""
-        if not _is_person(caller):
+        if not is_person(caller.name):
             raise _unknown(identifier)
         return self._person(caller.name)
 
@@ -360,8 +358,15 @@ class Conversations:
             yield _Reading(turn, content, withheld, named)
 
 
-def _is_person(caller: Caller) -> bool:
-    return caller.name.startswith("user:")
+def is_person(name: str) -> bool:
+    """Whether a caller of this name signed in as a person."""
+    return name.startswith("user:")
+
+
+def _key_of(issuer: str | None, name: str) -> str:
+    """Return the key of a person: callers of one name at different issuers have different ones."""
+    text = json.dumps([issuer, name])
+    return hashlib.sha256(text.encode()).hexdigest()[: 2 * _PERSON_BYTES]
 
 
 def _removed(added: Added) -> str | None:

@@ -163,6 +163,15 @@ def erase(
     principal: Annotated[
         str, typer.Argument(help="Who, as `people` shows them, such as user:alice.", show_default=False)
     ],
+    former_issuers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--former-issuer",
+            metavar="URL",
+            help="Another issuer where the person signed in before; repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -178,7 +187,8 @@ def erase(
     api = stack.api()
     if not yes:
         confirm(f"Delete what is stored of {principal}?")
-    found = run(api.request("POST", "/api/people/erase", ErasedPerson, {"principal": principal}))
+    body = {"principal": principal, "former_issuers": former_issuers or []}
+    found = run(api.request("POST", "/api/people/erase", ErasedPerson, body))
     if as_json:
         display.print_json(found)
     else:
