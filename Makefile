@@ -147,7 +147,7 @@ test-fast: setup ## The tests nearest to what changed, in half a minute
 
 soak: setup ## All that `make test` takes a part of: thousands of documents through failing services (half an hour or more)
 	@$(INSTALL) $(VENV) requirements/fuzz.txt || echo "  atheris has no wheel for this machine: its runs are skipped"
-	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/ingestion tests/ragstack_common tests/conformance tests/contract tests/local_bedrock)
+	RAGSTACK_SOAK=1 $(BIN)/python -m pytest -s $(or $(ARGS),tests/faults/test_soak.py tests/access tests/ingestion tests/ragstack_common tests/conformance tests/contract tests/local_bedrock)
 
 faults: setup ## Services that fail, functions and stacks that are killed, and the demonstration: a small run of `make soak`
 	RAGSTACK_SOAK=1 $(BIN)/python -m pytest tests/faults/test_small.py tests/e2e/test_lifecycle.py $(ARGS)

@@ -24,7 +24,7 @@ from tests.support.soak import SOAK
 
 VISIBLE: Final = 60
 HIDDEN: Final = 240 if SOAK else 80
-QUESTIONS: Final = 400 if SOAK else 8
+QUESTIONS: Final = 400 if SOAK else 4
 TOP_K: Final = 10
 
 PROBE: Final = "word1 zebra"

@@ -21,7 +21,7 @@ def test_the_whole_file_is_read(file_format: str) -> None:
 
 
 @pytest.mark.parametrize("file_format", sorted(READERS))
-@settings(max_examples=examples(3_200))
+@settings(max_examples=examples(3_200, share=32))
 @given(random=st.randoms(use_true_random=False))
 def test_damage_at_random(file_format: str, random: Random) -> None:
     data = damaged(SEEDS[file_format], file_format, random)
