@@ -1,53 +1,51 @@
 /** The pages, and who uses them. */
 
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { ApiError, Client } from "./api/client";
-import type { Me } from "./api/types";
-import { AppContext, type AppValues } from "./context";
+import { ApiError, type Client } from "./api/client";
+import { AppContext } from "./context";
 import { SignOutButton } from "./frame/Account";
 import { Frame, type PageEntry } from "./frame/Frame";
-import { Kept } from "./kept";
+import { type Known, whoIs, withMe } from "./identity";
 import { useMessages } from "./messages";
-import { AskPage } from "./pages/ask/AskPage";
+import { LOADERS } from "./pages";
 import { Announcer } from "./parts/Announcer";
 import { Logo } from "./parts/Icon";
 import { later } from "./parts/later";
 import { ErrorBox, Loading } from "./parts/states";
 import { Welcome } from "./parts/Welcome";
-import { belongTo, parsePlace } from "./route";
+import { parsePlace } from "./route";
 import { NOT_SIGNED_IN, type Session } from "./session";
 
-const SearchPage = later(() => import("./pages/search/SearchPage"));
-const DocumentsPage = later(() => import("./pages/documents/DocumentsPage"));
-const JudgePage = later(() => import("./pages/judge/JudgePage"));
-const OperatePage = later(() => import("./pages/operate/OperatePage"));
-
 const PAGES: readonly PageEntry[] = [
-  { name: "ask", icon: "ask", right: "read", body: () => <AskPage /> },
-  {
-    name: "documents",
-    icon: "documents",
-    right: "read",
-    load: DocumentsPage.load,
-    body: () => <DocumentsPage />,
-  },
-  { name: "search", icon: "search", right: "read", load: SearchPage.load, body: () => <SearchPage /> },
-  { name: "quality", icon: "quality", right: "read", load: JudgePage.load, body: () => <JudgePage /> },
-  { name: "admin", icon: "admin", right: "operate", load: OperatePage.load, body: () => <OperatePage /> },
+  { name: "ask", icon: "ask", right: "read", Page: later(LOADERS.ask) },
+  { name: "documents", icon: "documents", right: "read", Page: later(LOADERS.documents) },
+  { name: "search", icon: "search", right: "read", Page: later(LOADERS.search) },
+  { name: "quality", icon: "quality", right: "read", Page: later(LOADERS.quality) },
+  { name: "admin", icon: "admin", right: "operate", Page: later(LOADERS.admin) },
 ];
 
-PAGES.find(({ name }) => name === parsePlace(location.hash).page)?.load?.();
+/** Load the page of the address. */
+export async function loadFirst(): Promise<void> {
+  await PAGES.find(({ name }) => name === parsePlace(location.hash).page)?.Page.load();
+}
 
-export function App({ session }: { session: Session }) {
+interface Props {
+  session: Session;
+  client: Client;
+  /** Who uses the page, which was asked before the page could be shown. */
+  first: Promise<Known>;
+}
+
+export function App({ session, client, first }: Props) {
   const text = useMessages("frame");
-  const client = useMemo(() => new Client(session), [session]);
   const [known, setKnown] = useState<Known | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
-  const identify = useCallback(() => {
+  const show = useCallback((answer: Promise<Known>) => {
     setError(null);
-    whoIs(client, session).then(setKnown, (reason: unknown) => setError(ApiError.of(reason)));
-  }, [client, session]);
-  useEffect(identify, [identify]);
+    answer.then(setKnown, (reason: unknown) => setError(ApiError.of(reason)));
+  }, []);
+  const identify = useCallback(() => show(whoIs(client, session)), [show, client, session]);
+  useEffect(() => show(first), [show, first]);
   const refreshMe = useCallback(() => {
     client.get("/api/me", {}).then(
       (me) => setKnown((before) => before && withMe(before, me)),
@@ -88,24 +86,4 @@ export function App({ session }: { session: Session }) {
       </Announcer>
     </AppContext>
   );
-}
-
-type Known = Pick<AppValues, "me" | "kept" | "isSignedIn">;
-
-/** With the rights of now; the same object if they did not change, and for another person, whose page loads again. */
-function withMe(known: Known, me: Me): Known {
-  const { expires_at: _, ...now } = me;
-  const { expires_at: __, ...before } = known.me;
-  return me.name !== known.me.name || JSON.stringify(now) === JSON.stringify(before)
-    ? known
-    : { ...known, me };
-}
-
-async function whoIs(client: Client, session: Session): Promise<Known> {
-  if (session.isSignedOut) belongTo(null);
-  const me = await client.get("/api/me", {});
-  const isSignedIn = await session.isSignedIn();
-  const kept = Kept.open(session.settings.issuer, isSignedIn ? me.name : null);
-  belongTo(isSignedIn ? kept.id : null);
-  return { me, kept, isSignedIn };
 }

@@ -1,17 +1,12 @@
 /** What every page needs. */
 import { createContext, useCallback, useContext, useEffect, useRef, useState } from "react";
 import { ApiError, type Client } from "./api/client";
-import type { Me } from "./api/types";
-import type { Kept } from "./kept";
+import type { Known } from "./identity";
 import type { Session } from "./session";
 
-export interface AppValues {
+export interface AppValues extends Known {
   client: Client;
   session: Session;
-  me: Me;
-  kept: Kept;
-  /** Whether somebody has signed in. */
-  isSignedIn: boolean;
   /** Ask the service again what the person may do. */
   refreshMe: () => void;
 }

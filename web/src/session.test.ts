@@ -1,4 +1,6 @@
+import { User } from "oidc-client-ts";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { manager } from "./issuer";
 import { type ConsoleSettings, Session } from "./session";
 import { MemoryStorage } from "./testing";
 
@@ -126,4 +128,17 @@ test("only a session that expired is said to have expired", async () => {
   signIn({ aud: "api", sub: "alice", exp: 1 });
 
   await expect(session.headers()).rejects.toMatchObject({ code: "SessionExpired" });
+});
+
+test("the tokens that the issuer's library keeps prove who sends a request, without the library", async () => {
+  const token = signIn({ aud: "api", sub: "alice" });
+  tab.clear();
+  const session = await opened();
+  expect(session.isSignedIn).toBe(false);
+  const profile = { sub: "alice", iss: ISSUER, aud: "console", exp: 4_000_000_000, iat: 1 };
+
+  await manager(SETTINGS, HOME).storeUser(new User({ access_token: token, token_type: "Bearer", profile }));
+
+  expect(session.isSignedIn).toBe(true);
+  expect(await session.headers()).toEqual({ Authorization: `Bearer ${token}` });
 });

@@ -1,5 +1,5 @@
 /** Who uses the console, and how their requests prove it. */
-import { ErrorResponse, type User, UserManager, WebStorageStateStore } from "oidc-client-ts";
+import type { User, UserManager } from "oidc-client-ts";
 import { ApiError } from "./api/client";
 import { bearerOf } from "./bearer";
 import { Kept } from "./kept";
@@ -37,13 +37,11 @@ const PARTING_SECONDS = 3;
 /** Its value is why the proof that this page sent is no longer accepted: it has to be given again. */
 export class Session extends Store<ApiError | null> {
   private renewal: Promise<User | null> | null = null;
+  private library: Promise<UserManager> | null = null;
   /** The proof for the last requests of somebody who is signing out. */
   private parting: Record<string, string> | null = null;
 
-  private constructor(
-    readonly settings: ConsoleSettings,
-    private readonly users: UserManager | null,
-  ) {
+  private constructor(readonly settings: ConsoleSettings) {
     super(null);
   }
 
@@ -52,12 +50,11 @@ export class Session extends Store<ApiError | null> {
     const response = await fetch("./console.json");
     if (!response.ok) throw new Error(`The settings of the console cannot be read: HTTP ${response.status}`);
     const settings = (await response.json()) as ConsoleSettings;
-    const users = settings.auth === "oidc" ? manager(settings) : null;
-    const session = new Session(settings, users);
+    const session = new Session(settings);
     const query = new URLSearchParams(location.search);
-    if (users && query.has("state") && (query.has("code") || query.has("error"))) {
+    if (session.hasIssuer && query.has("state") && (query.has("code") || query.has("error"))) {
       try {
-        const user = await users.signinCallback();
+        const user = await (await session.users()).signinCallback();
         sessionStorage.removeItem(SIGNED_OUT);
         restore(user?.state as Left | undefined);
       } catch (error) {
@@ -65,7 +62,34 @@ export class Session extends Store<ApiError | null> {
         throw error;
       }
     }
+    if (session.hasIssuer && session.stored() === null) session.users().catch(() => undefined); // for the button
     return session;
+  }
+
+  private get hasIssuer(): boolean {
+    return this.settings.auth === "oidc";
+  }
+
+  /** The issuer's library. Who has signed in needs it when the tokens expire, so the first page loads without it. */
+  private async users(): Promise<UserManager> {
+    this.library ??= import("./issuer").then(({ manager }) => manager(this.settings, home()));
+    return this.library.catch((error) => {
+      this.library = null; // the next press tries again
+      throw error;
+    });
+  }
+
+  /** The tokens that the issuer's library keeps in this tab; null if nobody has signed in. */
+  private stored(): Tokens | null {
+    try {
+      return JSON.parse(sessionStorage.getItem(this.storedAs) ?? "null") as Tokens | null;
+    } catch {
+      return null;
+    }
+  }
+
+  private get storedAs(): string {
+    return `oidc.user:${this.settings.issuer ?? ""}:${this.settings.client_id ?? ""}`;
   }
 
   /** Whether people can sign in here. */
@@ -83,10 +107,8 @@ export class Session extends Store<ApiError | null> {
     this.set(reason);
   }
 
-  async isSignedIn(): Promise<boolean> {
-    return this.users === null
-      ? sessionStorage.getItem(API_KEY) !== null
-      : (await this.users.getUser()) !== null;
+  get isSignedIn(): boolean {
+    return this.hasIssuer ? this.stored() !== null : sessionStorage.getItem(API_KEY) !== null;
   }
 
   /**
@@ -96,11 +118,11 @@ export class Session extends Store<ApiError | null> {
   async headers(): Promise<Record<string, string>> {
     if (this.parting) return this.parting;
     if (this.isSignedOut) throw new ApiError("You are signed out.", 401, "SignedOut");
-    if (this.users === null) {
+    if (!this.hasIssuer) {
       const key = sessionStorage.getItem(API_KEY);
       return key ? { "x-api-key": key } : this.nobody();
     }
-    const user = await this.users.getUser();
+    const user = this.stored();
     if (user === null) return this.nobody();
     const headers = this.proofOf(user) ?? this.proofOf(await this.renewed(user));
     if (headers === null) throw new ApiError("Your session has expired.", 401, SESSION_EXPIRED);
@@ -113,7 +135,7 @@ export class Session extends Store<ApiError | null> {
   }
 
   /** The headers with the token for the API; null if it expired. */
-  private proofOf(user: User | null): Record<string, string> | null {
+  private proofOf(user: Tokens | null): Record<string, string> | null {
     if (user === null) return null;
     const bearer = bearerOf(user, this.settings.audiences);
     if (bearer === null) {
@@ -125,12 +147,12 @@ export class Session extends Store<ApiError | null> {
   }
 
   /** New tokens for the refresh token; null if there are none. Many issuers accept it only once, so requests share it. */
-  private renewed(user: User): Promise<User | null> {
-    if (!user.refresh_token || this.users === null) return Promise.resolve(null);
-    this.renewal ??= this.users
-      .signinSilent()
-      .catch((error: unknown) => {
-        if (error instanceof ErrorResponse) return null;
+  private renewed(user: Tokens): Promise<User | null> {
+    if (!user.refresh_token) return Promise.resolve(null);
+    this.renewal ??= this.users()
+      .then((users) => users.signinSilent())
+      .catch((error: Error) => {
+        if (error.name === "ErrorResponse") return null; // the issuer's own refusal
         throw new ApiError(
           "The issuer does not answer, so your session cannot be renewed.",
           0,
@@ -145,8 +167,8 @@ export class Session extends Store<ApiError | null> {
 
   /** Go to the issuer's page, and come back to the same address. With API keys, ask for one. */
   async signIn(): Promise<void> {
-    if (this.users)
-      return this.users.signinRedirect({
+    if (this.hasIssuer)
+      return (await this.users()).signinRedirect({
         state: { hash: location.hash, state: history.state } satisfies Left,
       });
     sessionStorage.removeItem(API_KEY);
@@ -161,8 +183,8 @@ export class Session extends Store<ApiError | null> {
   }
 
   /** Go on as nobody, if the API answers callers who have not signed in. */
-  async continueSignedOut(): Promise<void> {
-    await this.forgetProof();
+  continueSignedOut(): void {
+    this.forgetProof();
     sessionStorage.removeItem(SIGNED_OUT);
     this.leave();
   }
@@ -176,25 +198,25 @@ export class Session extends Store<ApiError | null> {
   async signOut(finish: () => Promise<void> = async () => undefined): Promise<void> {
     sessionStorage.setItem(SIGNED_OUT, "yes");
     const key = sessionStorage.getItem(API_KEY);
-    const user = (await this.users?.getUser().catch(() => null)) ?? null;
+    const user = this.hasIssuer ? this.stored() : null;
     try {
       this.parting = key ? { "x-api-key": key } : (this.proofOf(user) ?? {});
     } catch {
       this.parting = {}; // no token is for the API, which is no reason to stay
     }
-    await this.forgetProof();
+    this.forgetProof();
     const [there] = await Promise.all([
       user && within(PARTING_SECONDS, this.signOutAddress(user)),
       within(PARTING_SECONDS, finish()),
     ]);
-    await this.forgetProof(); // a renewal may have ended in between
+    this.forgetProof(); // a renewal may have ended in between
     this.leave(there);
   }
 
   /** Where the issuer ends its own session; null if it has no such page. */
-  private async signOutAddress(user: User): Promise<string | null> {
+  private async signOutAddress(user: Tokens): Promise<string | null> {
     const { client_id, issuer, sign_out_url } = this.settings;
-    const named = sign_out_url ?? (await this.users?.metadataService.getEndSessionEndpoint());
+    const named = sign_out_url ?? (await (await this.users()).metadataService.getEndSessionEndpoint());
     if (!named) return null;
     const address = new URL(named);
     const query: Record<string, string> = isCognito(issuer)
@@ -204,10 +226,10 @@ export class Session extends Store<ApiError | null> {
     return address.href;
   }
 
-  private async forgetProof(): Promise<void> {
+  private forgetProof(): void {
     sessionStorage.removeItem(API_KEY);
+    sessionStorage.removeItem(this.storedAs);
     Kept.forget();
-    await this.users?.removeUser();
   }
 
   /** Load another page in place of this one, whose address has a question and whose memory has what it showed. */
@@ -227,20 +249,6 @@ export async function within<T>(seconds: number, result: Promise<T>): Promise<T 
   return Promise.race([result.catch(() => null), late]).finally(() => clearTimeout(timer));
 }
 
-function manager(settings: ConsoleSettings): UserManager {
-  return new UserManager({
-    authority: settings.issuer ?? "",
-    client_id: settings.client_id ?? "",
-    scope: settings.scope ?? "openid",
-    redirect_uri: home(),
-    userStore: new WebStorageStateStore({ store: sessionStorage }),
-    stateStore: new WebStorageStateStore({ store: sessionStorage }),
-    automaticSilentRenew: false,
-    monitorSession: false,
-    loadUserInfo: false,
-  });
-}
-
 /** Source: Amazon Cognito developer guide, the sign-out endpoint. */
 function isCognito(issuer: string | null): boolean {
   return issuer !== null && new URL(issuer).hostname.startsWith("cognito-idp.");
@@ -250,6 +258,9 @@ function isCognito(issuer: string | null): boolean {
 function home(): string {
   return new URL("./", location.href.split(/[?#]/)[0]).href;
 }
+
+/** What an issuer issued to somebody. */
+type Tokens = Pick<User, "access_token" | "id_token" | "refresh_token" | "expires_at">;
 
 /** The place that people left to sign in. */
 interface Left {

@@ -1,8 +1,9 @@
 /** The frame of every page: a sidebar on wide screens; a bar at the top on others, and one at the bottom on phones. */
-import { type ReactNode, useEffect, useState } from "react";
+import { useEffect, useState } from "react";
 import type { Me } from "../api/types";
 import { useMessages } from "../messages";
 import { Icon, type IconName, Logo } from "../parts/Icon";
+import type { later } from "../parts/later";
 import { SignInButton } from "../parts/SignInButton";
 import { Button, Hidden } from "../parts/shapes";
 import { sentence } from "../parts/states";
@@ -19,9 +20,7 @@ export interface PageEntry {
   name: "ask" | "documents" | "search" | "quality" | "admin";
   icon: IconName;
   right: "read" | "write" | "operate";
-  body: () => ReactNode;
-  /** Loads what it needs, if it is not there from the start. */
-  load?: () => void;
+  Page: ReturnType<typeof later>;
 }
 
 interface Props {
@@ -100,7 +99,7 @@ export function Frame({ pages, me, session, isSignedIn }: Props) {
             name={isSignedIn ? nameOf(me) : null}
           />
         )}
-        {page ? page.body() : <NotHere page={pages.find(({ name }) => name === place.page) ?? null} />}
+        {page ? <page.Page /> : <NotHere page={pages.find(({ name }) => name === place.page) ?? null} />}
       </main>
       <UndoBar />
       {isPaletteOpen && <Palette pages={own} onClose={() => setPaletteOpen(false)} />}

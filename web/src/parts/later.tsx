@@ -7,8 +7,13 @@ import { ErrorBox, Loading } from "./states";
  * Load a page when it is first shown. React's own `lazy` shows what has loaded no earlier than 300 ms after its
  * fallback, which is as long as the first rows of a list may take.
  */
-export function later(load: () => Promise<{ default: ComponentType }>): ComponentType & { load: () => void } {
+export function later(
+  load: () => Promise<{ default: ComponentType }>,
+): ComponentType & { load: () => Promise<void> } {
   let loaded: ComponentType | null = null;
+  const begin = async () => {
+    loaded = (await load()).default;
+  };
   // biome-ignore lint/correctness/noComponentHookFactories: it is called once for each page, in the module
   function Later() {
     const text = useMessages("parts");
@@ -18,10 +23,7 @@ export function later(load: () => Promise<{ default: ComponentType }>): Componen
     const [error, setError] = useState<Error | null>(null);
     const start = useCallback(() => {
       setError(null);
-      load().then((module) => {
-        loaded = module.default;
-        setPage(() => loaded);
-      }, setError);
+      begin().then(() => setPage(() => loaded), setError);
     }, []);
     useEffect(() => {
       if (loaded === null) start();
@@ -39,6 +41,6 @@ export function later(load: () => Promise<{ default: ComponentType }>): Componen
     );
   }
   /** Begin before the page is shown. The browser loads a module once; why it failed is found out again. */
-  Later.load = () => void load().catch(() => undefined);
+  Later.load = () => begin().catch(() => undefined);
   return Later;
 }

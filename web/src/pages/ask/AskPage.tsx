@@ -25,7 +25,7 @@ function addressOf(settings: Settings): string {
 
 const ASKED = { name: CONVERSATIONS, addressOf, isConversation: true };
 
-export function AskPage() {
+export default function AskPage() {
   const { id } = usePlace();
   return id?.startsWith(sharedId("")) ? <SharedConversation key={id} id={id} /> : <Asked id={id} />;
 }
