@@ -88,6 +88,20 @@ def test_a_document_is_followed_from_its_upload_to_its_deletion(stack: LocalStac
     assert stack.request("DELETE", f"/api/documents/{identifier}")[0] == 404
 
 
+def test_the_last_merged_attribute_deletes_the_sidecar_and_the_document_is_indexed_without(stack: LocalStack) -> None:
+    permission = ask(stack, "api/kestrel.md", b"The kestrel hovers.", attributes={"topic": "kestrels"})
+    assert send(permission, b"The kestrel hovers.") == 204
+    path = f"/api/documents/{permission['id']}"
+    becomes(stack, permission["id"], "INDEXED")
+
+    status, changed = stack.request("PATCH", path, {"attributes": {"topic": None}, "merge": True})
+    indexed = eventually(lambda: (found := document(stack, permission["id"])) and not found["attributes"] and found)
+
+    assert (status, changed["again"]) == (202, True)
+    assert (indexed["attributes"], becomes(stack, permission["id"], "INDEXED")["attributes"]) == ({}, {})
+    assert stack.request("DELETE", path)[0] == 202
+
+
 def facet(stack: LocalStack, key: str) -> dict[Any, int]:
     status, answer = stack.request("GET", f"/api/facets?key={key}")
     assert status == 200
