@@ -25,6 +25,7 @@ import { removal, useRemoved } from "./removal";
 import { replay } from "./replay";
 import { focusList } from "./Table";
 import { steps } from "./timeline";
+import "../../style/document.css";
 
 const FIRST_DELAY_SECONDS = 1;
 const LONGEST_DELAY_SECONDS = 15;

@@ -18,6 +18,7 @@ import { attributesOf, chosenPrefix, type Form, folderOf, NO_FORM } from "./fold
 import { LabelSelect } from "./LabelSelect";
 import { type UploadApi, uploadApi } from "./sending";
 import { GROUPS, type Group, groupOf, overall, type Upload, uploads, useUploads } from "./uploads";
+import "../../style/uploads.css";
 
 const ROW_PIXELS = 60;
 const TITLE_PIXELS = 36;
