@@ -103,11 +103,18 @@ def scale_of_part(width: float, height: float, part: Box) -> float:
 
 
 def written(image: "Image", *, is_part: bool = False) -> Picture:
-    """Return a picture in PNG, or in WebP if that is much smaller; colours that it does not have take no bytes."""
+    """Return a picture without loss, or in WebP with loss if that is much smaller.
+
+    Colours that it does not have take no bytes. The picture of a part, which results show unasked, is in WebP also
+    without loss. On parts of 13 files, that takes 19 kB instead of 44 (medians) and 9 ms more of the processor; noise
+    takes much longer, but PNG has shown before that it needs loss.
+    """
     image = _without_colours(image)
     data = _saved(image, "PNG", compress_level=1)
     if len(data) <= (MAX_PART_PNG_BYTES if is_part else MAX_PNG_BYTES):
-        return Picture(data, "image/png", *image.size)
+        if not is_part:
+            return Picture(data, "image/png", *image.size)
+        return Picture(_saved(image, "WEBP", lossless=True, method=4, quality=75), "image/webp", *image.size)
     data = _saved(image, "WEBP", quality=75, method=0)
     while is_part and len(data) > MAX_PART_BYTES:
         image = image.resize((max(1, image.width // 2), max(1, image.height // 2)))

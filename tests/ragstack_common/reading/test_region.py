@@ -1,11 +1,14 @@
 """The part of a page around quoted words."""
 
+from io import BytesIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from ragstack_common.reading.pdf.document import PdfDocument
-from ragstack_common.reading.pictures import MAX_PART_BYTES, MAX_PART_PIXELS, Layout
+from ragstack_common.reading.pictures import MAX_PART_BYTES, MAX_PART_PIXELS, Layout, written
 from ragstack_common.reading.places import Box
 from ragstack_common.reading.region import CAPTION, MAX_HEIGHT, MAX_HEIGHT_LINES, MAX_SHAPE, MIN_SHAPE, region_around
 from tests.support.pdf_files import pages, text
@@ -219,6 +222,18 @@ def test_a_part_is_drawn_as_the_page_shows_it() -> None:
 
     assert picture.width == pytest.approx(1000, abs=2)
     assert picture.width / picture.height == pytest.approx(152 / 125, abs=0.01)
+
+
+def test_the_picture_of_a_part_takes_half_of_the_bytes_without_loss() -> None:
+    lines = [text((700 - 14 * number, 12, b"(A line of words, number %d)" % number)) for number in range(12)]
+    with PdfDocument(pages(*lines)) as document:
+        page = document.picture(1)
+
+    with Image.open(BytesIO(page.data)) as image:
+        part = written(image, is_part=True)
+        with Image.open(BytesIO(part.data)) as copy:
+            assert copy.convert(image.mode).tobytes() == image.tobytes()
+    assert len(part.data) < len(page.data) / 2
 
 
 @pytest.mark.parametrize("size", [(595, 842), (14400, 14400), (14400, 20), (20, 14400), (3, 3)])
