@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ragstack_common.http.console import MAX_QUESTIONS, parse_questions
 from ragstack_common.settings.access import NO_ACCESS_FILE
 from ragstack_common.settings.base import Allowed
 
@@ -121,6 +122,13 @@ Domain = Annotated[
     str,
     Field(pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$"),
     Allowed("a domain in lower case, such as docs.example.com"),
+]
+
+Questions = Annotated[
+    tuple[Annotated[str, Field(max_length=200)], ...],
+    Field(max_length=MAX_QUESTIONS),
+    BeforeValidator(lambda value: parse_questions(value) if isinstance(value, str) else value),
+    Allowed(f"up to {MAX_QUESTIONS} questions, separated by semicolons"),
 ]
 
 CertificateArn = Annotated[

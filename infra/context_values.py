@@ -17,6 +17,7 @@ from infra.context_types import (
     LayerArn,
     LayerFile,
     Prefix,
+    Questions,
     ResourceTags,
     RetentionDays,
     Schedule,
@@ -204,6 +205,11 @@ class ContextValues(AccessValues):
     )
     console_certificate: CertificateArn | None = Field(
         None, description="its certificate, which CloudFront needs in us-east-1"
+    )
+    console_questions: Questions = Field(
+        (),
+        description="questions that the console [suggests](CONSOLE.md#suggested-questions) to those for whom the"
+        " documents answer them. The list itself is public",
     )
     api_domain: Domain | None = Field(
         None,

@@ -234,7 +234,7 @@ def page_policy(documents: s3.IBucket, issuer: Issuer | None) -> str:
 
 def _settings(api: RetrievalApi, issuer: Issuer | None, options: Options) -> dict[str, Any]:
     if issuer is None:
-        return page_settings(api.kind)
+        return page_settings(api.kind, questions=options.console_questions)
     is_ours = issuer.login_domain is not None
     audiences = [issuer.audience] if is_ours else [each.strip() for each in issuer.audience.split(",")]
     return page_settings(
@@ -244,4 +244,5 @@ def _settings(api: RetrievalApi, issuer: Issuer | None, options: Options) -> dic
         audiences=audiences,
         scope=SCOPE if is_ours else f"{SCOPE} {OFFLINE}",
         sign_out_url=f"{issuer.login_domain}/logout" if is_ours else None,
+        questions=options.console_questions,
     )

@@ -20,6 +20,18 @@ REFERRER_POLICY: Final = "no-referrer"
 EXAMPLE: Final = "Who do I call when my laptop is stolen?"
 """A question about the sample documents."""
 
+EXAMPLES: Final = (
+    EXAMPLE,
+    "How many days of annual leave do I have?",
+    "How long is the warranty of a gateway?",
+    "When does the release freeze start?",
+    "What is the hotel limit in Zürich?",
+)
+"""Questions about the sample documents: every user of the local issuer may see the answers to some."""
+
+MAX_QUESTIONS: Final = 8
+"""The page searches each one before it shows it."""
+
 
 def content_security_policy(bucket_url: str, connections: Sequence[str] = ()) -> str:
     """Return what the page may load: its own files, and nothing else.
@@ -35,6 +47,11 @@ def content_security_policy(bucket_url: str, connections: Sequence[str] = ()) ->
     )
 
 
+def parse_questions(text: str) -> tuple[str, ...]:
+    """Return the questions of a setting, which are separated by semicolons."""
+    return tuple(question.strip() for question in text.split(";") if question.strip())
+
+
 def page_settings(
     auth: str,
     *,
@@ -44,7 +61,7 @@ def page_settings(
     audiences: Sequence[str] = (),
     scope: str | None = None,
     sign_out_url: str | None = None,
-    example: str | None = None,
+    questions: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the settings of the page.
 
@@ -56,7 +73,7 @@ def page_settings(
         audiences: The audiences of tokens that the API accepts, by which the page chooses one.
         scope: The scope that the page requests.
         sign_out_url: The issuer's sign-out page, if its metadata has none.
-        example: A question that the documents answer.
+        questions: Questions for the first page, which shows those that the documents can answer for a person.
     """
     return {
         "auth": auth,
@@ -67,5 +84,5 @@ def page_settings(
         "scope": scope,
         "sign_out_url": sign_out_url,
         "title": "RAGStack",
-        "example": example,
+        "questions": [*questions],
     }

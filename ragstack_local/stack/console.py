@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from local_bedrock.options import LOCAL
-from ragstack_common.http.console import EXAMPLE, content_security_policy, page_settings
+from ragstack_common.http.console import EXAMPLE, EXAMPLES, content_security_policy, page_settings
 
 SERVER: Final = "ragstack_local.stack.console_app"
 """The module that serves it."""
@@ -26,6 +26,7 @@ class ConsoleSettings:
         client_id: The console's id at the issuer.
         anonymous: Whether the API answers callers without a token too.
         origins: Other pages that may use it.
+        questions: What it suggests to ask, if the documents have an answer.
     """
 
     port: int
@@ -37,6 +38,7 @@ class ConsoleSettings:
     client_id: str | None = None
     anonymous: bool = True
     origins: Sequence[str] = ()
+    questions: Sequence[str] = EXAMPLES
 
     @property
     def content_security_policy(self) -> str:
@@ -54,7 +56,7 @@ class ConsoleSettings:
             client_id=self.client_id,
             audiences=[self.client_id] if self.client_id else [],
             scope=SCOPE if self.issuer else None,
-            example=EXAMPLE,
+            questions=self.questions,
         )
 
 

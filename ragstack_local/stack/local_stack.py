@@ -19,6 +19,7 @@ from local_bedrock.http.guard import PRIVATE_UMASK
 from local_bedrock.options import DEFAULT_PORT as DEFAULT_BEDROCK_PORT
 from local_bedrock.options import LOCAL
 from ragstack_common.access.policy import read_policy
+from ragstack_common.http.console import EXAMPLES, parse_questions
 from ragstack_common.registry.table import (
     BY_LABEL,
     EXPIRES_AT,
@@ -360,6 +361,7 @@ def _start_console(options: StackOptions, connection: Connection) -> Child:
         client_id=issuer.CLIENT if options.has_people else None,
         anonymous=AuthKind.NONE in options.auth,
         origins=options.origins,
+        questions=parse_questions(options.context.get("console_questions", "")) or EXAMPLES,
     )
     command: list[str | Path] = [sys.executable, "-P", "-m", console.SERVER, json.dumps(asdict(settings))]
     environment = local_environment(str(connection.aws_endpoint))

@@ -19,13 +19,14 @@ from tests.browser.support import (
     body_of,
     check_accessibility,
     check_readable,
+    is_loaded,
 )
 from tests.e2e.support import LocalStack
 from tests.support.pdf_files import protected
 from tests.support.sidecars import sidecar
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
+pytestmark = pytest.mark.e2e
 
 QUESTION = "Who do I call when my laptop is stolen?"
 ASKED = f"#/ask?q={quote(QUESTION)}"
@@ -36,6 +37,10 @@ FIRST_LINE_PIXELS = 180
 """The first line of an answer is no farther from the top of the window."""
 
 MAX_CLOSEST = 3
+
+MAX_SUGGESTED = 4
+MAX_SEARCHES = 7
+"""For the five questions about the samples, and two for those that documents ask."""
 
 LEAVE = f"#/ask?q={quote('How many days of annual leave do I have?')}"
 
@@ -473,10 +478,10 @@ def contracts(stack: LocalStack, console_url: str) -> Iterator[None]:
         stack.put(f"{key}.metadata.json", sidecar({"customer": name.title(), "year": year}))
         uris.append(stack.put(key, body))
     stack.settled(*uris)
-    body = json.dumps({"query": NOTICE}).encode()
-    request = HttpRequest(f"{console_url}api/retrieve", body, {"content-type": "application/json"})
-    # The values of the documents are read again after some seconds.
-    eventually(lambda: json.load(urlopen(request))["missing"], 30)
+    body = json.dumps({"question": NOTICE}).encode()
+    request = HttpRequest(f"{console_url}api/ask", body, {"content-type": "application/json"})
+    # The values of the documents are read again after a minute, and in the background.
+    eventually(lambda: json.load(urlopen(request))["missing"], 120)
     yield
     for key in objects:
         stack.delete(f"{key}.metadata.json")
@@ -493,6 +498,7 @@ def test_what_no_searchable_document_has_is_said_with_the_reason(visit: Open, co
     expect(box).to_contain_text("contract-northwind-2024.pdf: Failed")
     expect(box).to_contain_text("password")
     for _ in at_every_width(page):
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")  # above the composer, which covers what scrolls
         check_readable(page)
         check_accessibility(page)
     box.get_by_role("link", name="contract-northwind-2024.pdf").click()
@@ -508,7 +514,7 @@ def test_a_stack_without_documents_shows_what_to_do_first(visit: Open) -> None:
     expect(page.get_by_role("heading", name="There are no documents yet")).to_be_visible()
     steps = page.get_by_role("main").get_by_role("listitem")
     expect(steps.get_by_role("heading")).to_have_text(["Upload documents", "Ask a question", "Invite others"])
-    expect(page.get_by_text("For example")).to_have_count(0)
+    expect(suggestions(page)).to_have_count(0)
     for _ in at_every_width(page):
         check_readable(page)
         check_accessibility(page)
@@ -517,16 +523,68 @@ def test_a_stack_without_documents_shows_what_to_do_first(visit: Open) -> None:
     expect(page.get_by_role("heading", level=1, name="Documents")).to_be_visible()
 
 
-def test_an_example_is_a_question_that_the_documents_can_answer(visit: Open) -> None:
-    page = visit("#/ask", user="olga")
-
-    page.get_by_role("link", name=QUESTION).click()
-
-    assert "security hotline" in answer(page)
+def suggestions(page: Page) -> Locator:
+    return page.get_by_role("region", name="Your documents answer, for example").get_by_role("link")
 
 
-def test_without_its_documents_no_example_is_shown(visit: Open) -> None:
-    page = visit("#/search", user="olga")
+def test_the_first_page_suggests_questions_that_the_documents_answer(visit: Open) -> None:
+    """Each of them, to everybody whom the page shows it."""
+    for user in ("olga", "alice", "bob"):
+        page = visit("#/ask", user=user)
+        expect(suggestions(page).first).to_be_visible()
+        questions = suggestions(page).all_inner_texts()
+        assert 2 <= len(questions) <= MAX_SUGGESTED
+
+        for question in questions:
+            page.get_by_role("link", name="New question").click()
+            suggestions(page).get_by_text(question).click()
+            expect(page.get_by_role("heading", name=question)).to_be_visible()
+            assert "nothing that is relevant enough" not in answer(page)
+            expect(page.locator(".exchange blockquote").first).to_be_visible()
+
+
+def test_suggestions_can_be_read_and_are_searched_for_once(visit: Open) -> None:
+    page = visit("#/nowhere", user="alice")
+    searched: list[str] = []
+    page.on("request", lambda request: searched.append(request.url) if "/api/retrieve" in request.url else None)
+    page.evaluate("location.hash = '#/ask'")
+    expect(suggestions(page).first).to_be_visible()
+    assert 2 <= len(searched) <= MAX_SEARCHES
+    before = len(searched)
+    for _ in at_every_width(page):
+        check_readable(page)
+        check_accessibility(page)
+
+    page.evaluate("location.hash = '#/search'")
+    suggestions(page).first.click()
+
+    expect(page.get_by_role("article").first).to_be_visible()
+    assert len(searched) == before + 1
+
+
+def test_a_question_that_a_document_asks_is_suggested_to_those_who_see_it(visit: Open, stack: LocalStack) -> None:
+    key = "samples/documents/people/faq.md"
+    question = "How do I borrow the moss-green tandem?"
+    uri = stack.put(key, f"# Frequently asked questions\n\n## {question}\n\nBorrow the tandem at reception.\n")
+    assert stack.settled(uri)[uri] == "INDEXED"
+    alice, bob = visit("#/nowhere", user="alice"), visit("#/nowhere", user="bob")
+    for page in (alice, bob):
+        page.route("**/console.json", lambda route: route.fulfill(json={**route.fetch().json(), "questions": []}))
+        page.evaluate("location.hash = '#/ask'")
+        with page.expect_response("**/api/retrieve"):
+            page.reload()
+
+    expect(suggestions(alice)).to_have_text([question])
+    is_loaded(bob)
+    expect(bob.get_by_text("tandem")).to_have_count(0)
+
+    suggestions(alice).click()
+    assert "at reception" in answer(alice)
+    stack.delete(key)
+
+
+def test_without_their_documents_no_questions_are_suggested(visit: Open) -> None:
+    page = visit("#/search?q=x", user="olga")
 
     def unanswerable(route: Route) -> None:
         route.fulfill(json={**route.fetch().json(), "answerable": False})
@@ -534,6 +592,7 @@ def test_without_its_documents_no_example_is_shown(visit: Open) -> None:
     page.route("**/api/retrieve", unanswerable)
     with page.expect_response("**/api/retrieve"), page.expect_response("**/api/documents?limit=1"):
         page.evaluate("location.hash = '#/ask'")
+    is_loaded(page)
 
     expect(composer(page)).to_be_visible()
-    expect(page.get_by_text("For example")).to_have_count(0)
+    expect(suggestions(page)).to_have_count(0)

@@ -75,6 +75,7 @@ AT_THE_EDGE = {
     "audit_reads": "true",
     "console_certificate": "arn:aws:acm:us-east-1:123456789012:certificate/12345678-1234-1234-1234-123456789012",
     "console_domain": "docs.example.com",
+    "console_questions": "Who approves travel?; When is payday?",
     "email_sender": "no-reply@example.com",
     "mfa": "required",
     "monthly_budget": "250",

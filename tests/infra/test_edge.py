@@ -58,6 +58,13 @@ def test_the_console_has_the_domain_of_the_deployer(edge: Any) -> None:
     assert rule["AllowedOrigins"] == ["https://docs.example.com"]
 
 
+def test_the_console_suggests_the_questions_of_the_deployer(edge: Any) -> None:
+    (settings,) = edge.folder.rglob("console.json")
+
+    # Values of the deployment are markers, which are no JSON.
+    assert '"questions":["Who approves travel?","When is payday?"]' in settings.read_text()
+
+
 def test_the_first_api_has_the_domain_of_the_deployer(edge: Any) -> None:
     domain = edge.only("AWS::ApiGateway::DomainName")
     mapping = edge.only("AWS::ApiGateway::BasePathMapping")

@@ -225,6 +225,7 @@ MILVUS = {"milvus_address": "milvus.example.com:19530", "retriever_tool_collecti
         ({"monthly_budget": "100"}, "monthly_budget needs alarm_email or alarm_topic"),
         ({"api_domain": "api.example.com"}, "api_domain and api_certificate belong together"),
         ({"console_domain": "https://a.example.com"}, "console_domain=https://a.example.com is invalid: it must be a"),
+        ({"console_questions": "a?;" * 9}, f"console_questions={'a?;' * 9} is invalid: it must be up to 8 questions"),
         (
             {"console_domain": "a.example.com", "console_certificate": CERTIFICATE},
             "console_certificate=arn:aws:acm:eu-west-1:123456789012:certificate/0-a is invalid: CloudFront needs one",

@@ -16,6 +16,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from ragstack_common.http.console import EXAMPLE, EXAMPLES, MAX_QUESTIONS, parse_questions
 from ragstack_local.stack.console import ConsoleSettings, console_origins, question_url
 from ragstack_local.stack.console_app import create_console
 from tests.support.asgi_server import asgi_server
@@ -186,6 +187,13 @@ def test_the_page_reads_how_people_sign_in(console: Console) -> None:
     assert (found["auth"], found["anonymous"], found["client_id"]) == ("oidc", True, "ragstack")
     assert found["issuer"] == "http://127.0.0.1:4569/issuer"
     assert found["scope"].split()[0] == "openid"
+
+
+def test_the_page_suggests_questions_about_the_samples_or_those_of_a_setting() -> None:
+    assert EXAMPLE in ConsoleSettings(4580, "", "", "").for_the_page["questions"]
+    assert ConsoleSettings(4580, "", "", "", questions=["Why?"]).for_the_page["questions"] == ["Why?"]
+    assert len(EXAMPLES) <= MAX_QUESTIONS
+    assert parse_questions(" Who approves travel?; When is payday?;") == ("Who approves travel?", "When is payday?")
 
 
 def test_without_an_issuer_signing_in_is_not_offered() -> None:

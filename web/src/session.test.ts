@@ -15,7 +15,7 @@ const SETTINGS: ConsoleSettings = {
   scope: null,
   sign_out_url: null,
   title: "RAGStack",
-  example: null,
+  questions: [],
 };
 
 let tab: MemoryStorage;

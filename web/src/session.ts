@@ -18,7 +18,7 @@ export interface ConsoleSettings {
   /** Where people sign out, if the issuer's metadata does not say it. */
   sign_out_url: string | null;
   title: string;
-  example: string | null;
+  questions: readonly string[];
 }
 
 /** Codes of the errors of callers who did not send a proof. */

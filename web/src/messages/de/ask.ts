@@ -11,7 +11,6 @@ export const ask: typeof english = {
   askAgain: "Erneut fragen",
   stop: "Anhalten",
   changed: "Mit „Erneut fragen“ stellen Sie dieselbe Frage mit Ihren Änderungen.",
-  example: "Zum Beispiel",
 
   question: "Ihre Frage",
   edit: "Frage bearbeiten",

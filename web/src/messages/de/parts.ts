@@ -9,6 +9,9 @@ export const parts: Messages["parts"] = {
   copied: "Kopiert",
   copyFailed: "Der Browser hat das Kopieren nicht erlaubt",
 
+  suggestions: "Ihre Dokumente beantworten zum Beispiel",
+  probes: ["Was ist ein", "Häufige Fragen: Wie kann ich"],
+
   cancel: "Abbrechen",
   close: "Schließen",
   undo: "Rückgängig",

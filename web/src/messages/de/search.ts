@@ -9,7 +9,6 @@ export const search: Messages["search"] = {
   submit: "Suchen",
   start: "Suchen, und sehen, warum",
   startHint: "Jeder Treffer zeigt, wie er zu seinem Rang kam. Fehlt ein Dokument, erfahren Sie den Grund.",
-  example: "Zum Beispiel:",
   results: "Treffer",
   theResults: "Die Treffer",
   bothRankings: "Beide Rangfolgen",

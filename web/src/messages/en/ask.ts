@@ -11,7 +11,6 @@ export const ask = {
   askAgain: "Ask again",
   stop: "Stop",
   changed: "Press Ask again to ask the same question with what you changed.",
-  example: "For example",
 
   question: "Your question",
   edit: "Edit the question",

@@ -9,6 +9,10 @@ export const parts = {
   copied: "Copied",
   copyFailed: "The browser did not allow copying",
 
+  suggestions: "Your documents answer, for example",
+  /** Searches that find definitions and lists of questions. */
+  probes: ["What is a", "Frequently asked questions: how do I"],
+
   cancel: "Cancel",
   close: "Close",
   undo: "Undo",

@@ -9,7 +9,6 @@ export const search = {
   submit: "Search",
   start: "Search, and see why",
   startHint: "Each result says how it came to its place, and you can ask why a document is not among them.",
-  example: "For example:",
   results: "Results",
   theResults: "the results",
   bothRankings: "both rankings",

@@ -9,6 +9,7 @@ import { Composer } from "../../parts/Composer";
 import { CopyButton } from "../../parts/CopyButton";
 import { conditionsOf } from "../../parts/filters";
 import { plain } from "../../parts/names";
+import { Suggestions } from "../../parts/Suggestions";
 import { Button, Skeleton } from "../../parts/shapes";
 import { Await, Empty, Notice } from "../../parts/states";
 import { address, go, usePlace } from "../../route";
@@ -213,27 +214,11 @@ function SharedConversation({ id }: { id: string }) {
 
 /** Before the first question: what the documents can answer, or what to do without documents. */
 function Beginning() {
-  const { session } = useApp();
-  const text = useMessages("ask");
   const { data } = useLoaded("first document", (client, signal) =>
     client.get("/api/documents", { limit: 1 }, signal),
   );
-  const { example } = session.settings;
-  const isAnswerable = useLoaded("example", async (client, signal) => {
-    if (!example) return false;
-    const { answerable, results } = await client.post("/api/retrieve", { query: example, top_k: 1 }, signal);
-    return answerable !== false && results.length > 0;
-  });
-  if (data?.documents.length === 0) return <FirstSteps />;
-  if (!data || !example || !isAnswerable.data) return null;
-  return (
-    <p className="examples">
-      <span className="small">{text.example}</span>
-      <a className="button" href={address("ask", { q: example })}>
-        <bdi>{plain(example)}</bdi>
-      </a>
-    </p>
-  );
+  if (!data) return null;
+  return data.documents.length === 0 ? <FirstSteps /> : <Suggestions page="ask" />;
 }
 
 function FirstSteps() {

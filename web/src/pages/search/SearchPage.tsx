@@ -2,12 +2,13 @@
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { RetrieveResponse } from "../../api/types";
-import { type Loaded, useApp, useLoaded } from "../../context";
+import { type Loaded, useLoaded } from "../../context";
 import { useMessages } from "../../messages";
 import { useAnnounce } from "../../parts/Announcer";
 import { Icon } from "../../parts/Icon";
 import { OriginalDialog, type Shown } from "../../parts/Original";
 import { SettingsRows } from "../../parts/SettingsRows";
+import { Suggestions } from "../../parts/Suggestions";
 import { Button, Form, Skeleton } from "../../parts/shapes";
 import { Empty, ErrorBox, Loading } from "../../parts/states";
 import { address, go, goOr, usePlace } from "../../route";
@@ -24,7 +25,6 @@ import { Whereabouts } from "./Whereabouts";
 const MOST_MARKS = 50;
 
 export default function SearchPage() {
-  const { session } = useApp();
   const text = useMessages("search");
   const { params } = usePlace();
   const place = fromAddress(params);
@@ -129,7 +129,7 @@ export default function SearchPage() {
         />
       )}
       {question === "" ? (
-        <Start example={session.settings.example} />
+        <Start />
       ) : place.other ? (
         <Answered searches={[first, second]} what={text.bothRankings}>
           {(before, after) => (
@@ -251,16 +251,12 @@ function Coming({ what }: { what: string }) {
   );
 }
 
-function Start({ example }: { example: string | null }) {
+function Start() {
   const text = useMessages("search");
   return (
     <Empty title={text.start} icon="search">
       <p>{text.startHint}</p>
-      {example && (
-        <p>
-          {text.example} <a href={address("search", { q: example })}>{example}</a>
-        </p>
-      )}
+      <Suggestions page="search" />
     </Empty>
   );
 }
