@@ -25,19 +25,23 @@ class Visit:
     """A page, and what it did that no page may do.
 
     Attributes:
+        page: What is watched.
         allowed: The beginnings of the addresses that it may ask.
         expects_failures: Whether requests may fail, which browsers write to their console.
+        asks: Whether it asked a question, of which the service keeps a conversation.
         complaints: Messages in the browser's console, errors, and requests to other servers.
     """
 
+    page: Page
     allowed: Sequence[str]
     expects_failures: bool = False
+    asks: bool = False
     complaints: list[str] = field(default_factory=list)
 
     @classmethod
     def watched(cls, page: Page, allowed: Sequence[str], *, expects_failures: bool = False) -> Self:
         """Watch a page from now on."""
-        visit = cls(allowed, expects_failures)
+        visit = cls(page, allowed, expects_failures)
         page.on("console", visit._note_message)
         page.on("pageerror", lambda error: visit.complaints.append(f"error: {error}"))
         page.on("request", visit._note_request)
@@ -49,6 +53,7 @@ class Visit:
         self.complaints.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
     def _note_request(self, request: Request) -> None:
+        self.asks |= "/api/ask" in request.url
         if not request.url.startswith((*self.allowed, "data:", "blob:")):
             self.complaints.append(f"request: {request.url}")
 

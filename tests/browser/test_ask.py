@@ -26,7 +26,7 @@ from tests.support.pdf_files import protected
 from tests.support.sidecars import sidecar
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
 QUESTION = "Who do I call when my laptop is stolen?"
 ASKED = f"#/ask?q={quote(QUESTION)}"

@@ -336,8 +336,10 @@ def test_a_deletion_can_be_undone_until_it_is_carried_out(visit: Open) -> None:
     expect(page.get_by_text("Will be deleted")).to_have_count(0)
 
     name.click()
+    page.clock.install()
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("row").filter(has=name)).to_contain_text("Will be deleted")
+    page.clock.fast_forward(10_000)
     expect(page.get_by_role("heading", name="No document matches")).to_be_visible()
 
 
@@ -397,7 +399,7 @@ def test_several_documents_are_deleted_and_undone_at_once(visit: Open) -> None:
     page.clock.fast_forward(60_000)
     page.get_by_role("button", name="Undo").press("Enter")
     expect(page.get_by_text("Will be deleted", exact=True)).to_have_count(0)
-    assert page.evaluate("document.activeElement.closest('.documents') !== null")
+    page.wait_for_function("document.activeElement.closest('.documents') !== null")
 
 
 def test_an_attribute_of_several_documents_is_set(visit: Open) -> None:

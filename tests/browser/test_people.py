@@ -300,7 +300,10 @@ def test_a_conversation_that_cannot_be_deleted_is_listed_again_with_the_reason(v
     )
 
     conversations(page).get_by_role("button", name=f"More: {LEAVE}").click()
+    page.clock.install()
     page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    page.clock.fast_forward(10_000)
 
     expect(conversations(page).get_by_role("alert")).to_contain_text("was not deleted")
     expect(conversations(page).get_by_role("link", name=LEAVE)).to_be_visible()
