@@ -192,7 +192,7 @@ class Handler(SimpleHTTPRequestHandler):
         query = dict(parse_qsl(url.query))
         match url.path:
             case "/console.json":
-                self._answer({**SETTINGS, "title": "RAGStack", "example": None})
+                self._answer({**SETTINGS, "title": "RAGStack", "questions": []})
             case "/api/me":
                 self._answer(ME)
             case "/api/corpora":
@@ -208,8 +208,12 @@ class Handler(SimpleHTTPRequestHandler):
                 super().do_GET()
 
     def do_POST(self) -> None:
-        """Stream an answer: its passages, and a moment later all of it."""
-        number = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["question"]
+        """Find nothing, or stream an answer: its passages, and a moment later all of it."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/api/retrieve":  # the first page looks for questions to suggest
+            self._answer({"results": []})
+            return
+        number = body["question"]
         answer = answer_to(number)
         found = SourcesEvent(
             question=number, sources=answer.sources, slices=(), corpora=(), complete=True, retrieval_ms=1.0
