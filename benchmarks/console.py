@@ -54,7 +54,8 @@ FRAME: Final = """window.frame = () => new Promise((done, fail) => requestAnimat
 
 SOURCES: Final = """async (number) => {
   location.hash = "#/ask?q=" + number;
-  while (!document.querySelector(`#source-1 h3`)?.textContent.includes(`question-${number}.`)) await frame();
+  const isShown = (head) => head.textContent.includes(`question-${number}.`);
+  while (![...document.querySelectorAll(".source h3")].some(isShown)) await frame();
   await frame();
   return Date.now();
 }"""

@@ -55,7 +55,6 @@ function SourceCard({ source, isLit, onLight, onOpen }: CardProps) {
   return (
     <article
       className={`card source ${isLit ? "lit" : ""} ${source.cited ? "cited" : ""}`}
-      id={`source-${source.number}`}
       aria-label={text.source(source.number)}
       onMouseEnter={() => onLight(source.number)}
       onFocus={() => onLight(source.number)}
