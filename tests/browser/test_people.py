@@ -16,7 +16,8 @@ from tests.e2e.support import LocalStack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("console")]
 
-LEAVE = "How many days of annual leave do I have?"
+LEAVE = "How long is parental leave?"
+"""The first page suggests others, so that its text on a page is that of somebody who asked it."""
 ASKED = f"#/ask?q={quote(LEAVE)}"
 LAPTOP = "Who do I call when my laptop is stolen?"
 
@@ -64,7 +65,7 @@ def everything(page: Page) -> str:
 
 def test_another_person_in_the_tab_gets_nothing_of_the_one_before(visit: Open) -> None:
     page = visit(ASKED, user="alice", expects_failures=True)
-    assert "days of annual leave" in answered(page)
+    assert "weeks at full pay" in answered(page)
     page.get_by_role("textbox", name="Question").fill("secret draft")
     expire(page)
 
@@ -73,7 +74,7 @@ def test_another_person_in_the_tab_gets_nothing_of_the_one_before(visit: Open) -
     sign_in(page, "bob")
 
     expect(page.get_by_role("textbox", name="Question")).to_have_value("")
-    assert not re.search(r"annual leave|secret draft|alice", everything(page))
+    assert not re.search(r"parental leave|secret draft|alice", everything(page))
     assert "chat_history" not in asked(page, LAPTOP)
 
 
@@ -92,11 +93,11 @@ def test_back_shows_nothing_that_another_person_asked(visit: Open) -> None:
 
     expect(account(page)).to_have_accessible_name(re.compile(r"^Account: bob\b"))
     expect(page.get_by_role("textbox", name="Question")).to_have_value("")
-    assert "annual leave" not in everything(page)
+    assert "parental leave" not in everything(page)
     page.go_back()
     expect(account(page)).to_have_accessible_name(re.compile(r"^Account: bob\b"))
-    assert "annual leave" not in everything(page)
-    assert [body for body in sent if "annual leave" in body] == []
+    assert "parental leave" not in everything(page)
+    assert [body for body in sent if "parental leave" in body] == []
 
 
 def test_what_nobody_asked_is_not_the_conversation_of_who_signs_in(visit: Open) -> None:
@@ -156,7 +157,7 @@ def test_a_question_that_is_refused_is_asked_after_signing_in(visit: Open, claim
     page.get_by_role("button", name="alice", exact=True).click()
 
     expect(account(page)).to_have_accessible_name(re.compile(r"^Account: alice\b"))
-    assert "days of annual leave" in answered(page)
+    assert "weeks at full pay" in answered(page)
 
 
 def test_an_expired_session_does_not_go_on_as_nobody(visit: Open) -> None:
@@ -184,7 +185,7 @@ def test_signing_out_ends_the_session_at_the_issuer_and_asks_nothing(visit: Open
     assert query["post_logout_redirect_uri"] == [page.url.split("#")[0]]
     assert query["id_token_hint"][0].count(".") == 2
     expect(page.get_by_text("You are signed out.")).to_be_visible()
-    assert "annual leave" not in everything(page)
+    assert "parental leave" not in everything(page)
     check_accessibility(page)
 
 
@@ -227,7 +228,7 @@ def test_who_signed_out_chooses_to_go_on_without_signing_in(visit: Open) -> None
 
     page.get_by_role("button", name="Account: Not signed in").click()
     expect(page.get_by_text("Rights: ")).to_be_visible()
-    assert "annual leave" not in everything(page)
+    assert "parental leave" not in everything(page)
 
 
 def test_several_requests_renew_an_expired_session_once(visit: Open) -> None:
@@ -277,7 +278,7 @@ def test_a_conversation_outlives_the_tab(visit: Open) -> None:
     other.on("request", lambda request: sent.append(request.url))
 
     expect(other.locator(".exchange h2")).to_have_text([LEAVE])
-    assert "annual leave" in other.locator(".answer").inner_text()
+    assert "weeks at full pay" in other.locator(".answer").inner_text()
     check_accessibility(other)
     assert asked(other, "And in 2025?")["chat_history"][0]["content"] == LEAVE
     answered(other)
@@ -346,7 +347,7 @@ def test_who_opens_a_shared_conversation_sees_only_what_they_may(visit: Open) ->
     expect(other.get_by_text("Shared by alice.")).to_be_visible()
     expect(other.get_by_text("1 answer is withheld.")).to_be_visible()
     expect(other.get_by_text("You may not see all documents from which this answer was made.")).to_be_visible()
-    assert "days of annual leave" not in other.locator("main").inner_text().replace(LEAVE, "")
+    assert "weeks at full pay" not in other.locator("main").inner_text().replace(LEAVE, "")
     check_accessibility(other)
 
 

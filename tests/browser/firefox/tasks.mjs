@@ -19,7 +19,7 @@ const tasks = {
     await page.keyboard.type(QUESTION);
     await page.keyboard.press("Enter");
     await shown(page, ".exchange[aria-busy=false] blockquote", "days of annual leave");
-    await named(page, "Open source 1", "button").click();
+    await press(page, "Open source 1", "button");
     await shown(page, "dialog", "The quoted words are marked.");
     await shown(page, "dialog mark", "days of annual leave");
     await page.keyboard.press("Escape");
@@ -35,14 +35,14 @@ const tasks = {
   },
   "upload, delete and undo": async (page) => {
     await visit(page, "#/documents");
-    await named(page, "Upload", "link").click();
+    await press(page, "Upload", "link");
     await page.locator("dialog select").fill("samples/documents/people/");
     await drop(page, FILE, "The fox of the lighthouse sleeps in the boathouse.");
-    await named(page, "Upload 1 file to samples/documents/people/", "button").click();
+    await press(page, "Upload 1 file to samples/documents/people/", "button");
     await shown(page, "dialog li", FILE, "Indexed");
     await page.locator(`dialog ::-p-text(${FILE})`).click();
-    await named(page, "Delete", "button").click();
-    await named(page, "Undo", "button").click();
+    await press(page, "Delete", "button");
+    await press(page, "Undo", "button");
     await visit(page, `#/documents?q=${FILE}`);
     await shown(page, "tbody tr", FILE);
     if ((await page.$eval("main", (main) => main.innerText)).includes("Will be deleted")) throw new Error("not undone");
@@ -51,7 +51,7 @@ const tasks = {
     await page.locator(".account > button").click();
     await page.locator("::-p-text(Deutsch)").click();
     await speaks(page, "de");
-    await named(page, "Neue Frage", "link").click();
+    await press(page, "Neue Frage", "link");
     await shown(page, "h1", "Fragen Sie Ihre Dokumente");
     await page.locator(".account > button").click();
     await page.locator("::-p-text(English)").click();
@@ -69,8 +69,11 @@ const tasks = {
   },
 };
 
-function named(page, name, role) {
-  return page.locator(`::-p-aria([name="${name}"][role="${role}"])`).setTimeout(WAIT_MILLISECONDS);
+async function press(page, name, role) {
+  const element = page.locator(`::-p-aria([name="${name}"][role="${role}"])`).setTimeout(WAIT_MILLISECONDS);
+  await element.click().catch((error) => {
+    throw new Error(`${role} ${name}: ${error.message}`);
+  });
 }
 
 async function visit(page, place) {
@@ -133,8 +136,8 @@ try {
   page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   await page.setViewport(LAPTOP);
   await page.goto(`${address}#/ask`);
-  await named(page, "Sign in", "button").click();
-  await named(page, "alice", "button").click();
+  await press(page, "Sign in", "button");
+  await press(page, "alice", "button");
   await shown(page, ".account", "alice");
   for (const [name, perform] of Object.entries(tasks)) {
     await page.goto("about:blank");

@@ -13,6 +13,7 @@ ARGUMENTS = {
     "ingest": ["leave.md"],
     "sync": ["."],
     "delete": ["leave.md", "--yes"],
+    "download": ["s3://documents/leave.md"],
     "replay": ["s3://documents/leave.md"],
     "discard": ["message"],
     "query": ["leave"],
