@@ -40,7 +40,10 @@ def unchanged(etag: str | None) -> Mapping[str, str]:
 
 
 def get_if_changed(s3: "S3Client", bucket: str, key: str, etag: str | None) -> tuple[bytes | None, str | None] | None:
-    """Return the body and entity tag of an object; both are None if it does not exist. None if its tag is *etag*."""
+    """Return the body and the entity tag of an object, both None if it does not exist.
+
+    Returns None in place of the pair if the object still has the tag *etag*.
+    """
     condition: Any = {} if etag is None else {"IfNoneMatch": etag}
     try:
         answer = unless_absent(lambda: s3.get_object(Bucket=bucket, Key=key, **condition))

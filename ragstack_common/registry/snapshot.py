@@ -131,7 +131,7 @@ def unpacked(body: bytes) -> SharedValues:
 
 
 def read_if_changed(s3: "S3Client", bucket: str, etag: str | None) -> tuple[SharedValues | None, str | None] | None:
-    """Return the snapshot and its entity tag; both are None if there is none. None if its tag is *etag*."""
+    """Return the snapshot and its entity tag as :func:`get_if_changed` does."""
     found = get_if_changed(s3, bucket, SNAPSHOT_KEY, etag)
     if found is None:
         return None

@@ -106,7 +106,7 @@ class DocumentsBucket:
             else:
                 is_changed = etag is None or delete_if(etag, self.s3, self.name, key)
         if not is_changed:
-            raise ServiceUnavailableError("The document was changed by somebody else at the same time: try again")
+            raise ServiceUnavailableError("Somebody else changed the document at the same time: try again")
 
     def delete_if_present(self, key: str) -> bool:
         """Delete an object and return whether it existed; without an object, no delete marker is added."""

@@ -37,7 +37,7 @@ const PARTING_SECONDS = 3;
 /** Its value is why the proof that this page sent is no longer accepted: it has to be given again. */
 export class Session extends Store<ApiError | null> {
   private renewal: Promise<User | null> | null = null;
-  private library: Promise<UserManager> | null = null;
+  private issuer: Promise<UserManager> | null = null;
   /** The proof for the last requests of somebody who is signing out. */
   private parting: Record<string, string> | null = null;
 
@@ -72,9 +72,9 @@ export class Session extends Store<ApiError | null> {
 
   /** The issuer's library. Who has signed in needs it when the tokens expire, so the first page loads without it. */
   private async users(): Promise<UserManager> {
-    this.library ??= import("./issuer").then(({ manager }) => manager(this.settings, home()));
-    return this.library.catch((error) => {
-      this.library = null; // the next press tries again
+    this.issuer ??= import("./issuer").then(({ manager }) => manager(this.settings, home()));
+    return this.issuer.catch((error) => {
+      this.issuer = null; // the next press tries again
       throw error;
     });
   }
