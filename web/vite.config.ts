@@ -7,7 +7,7 @@ const console = process.env.CONSOLE ?? "http://localhost:4580";
 
 /** What `main.ts` imports. */
 const FIRST =
-  /node_modules\/react\/|src\/(api\/client|bearer|identity|kept|pages\/index|route|session|store|theme)\.ts$/;
+  /node_modules\/(preact|react)\/|src\/(api\/client|bearer|identity|kept|pages\/index|route|session|store|theme)\.ts$/;
 
 /** Lets the page ask for the frame at once, not only when its first script does. */
 const preloadFrame: Plugin = {

@@ -1,5 +1,5 @@
 /** The link to a conversation, for people whose rights may differ. */
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { ConversationSummary } from "../api/types";
 import { useAction, useApp } from "../context";
 import { keptConversations, sharedId } from "../conversations";
@@ -41,18 +41,20 @@ export function ShareDialog({ conversation: { id, shared }, onClose }: Props) {
       keptConversations.note();
       announce(text.linkIsGone);
     });
+  const body = useRef<HTMLDivElement>(null);
+  useEffect(() => body.current?.querySelector<HTMLElement>("input, button")?.focus(), [url]);
   return (
     <Sheet title={text.shareConversation} onClose={onClose}>
       {() => (
-        <>
+        <div className="stack" ref={body}>
           <p>{text.shareRights}</p>
           {error && <ErrorBox error={error} />}
-          {url && <TextField label={text.link} readOnly autoFocus value={url} onChange={() => undefined} />}
+          {url && <TextField label={text.link} readOnly value={url} onChange={() => undefined} />}
           <div className="row">
             {url ? (
               <CopyButton icon="copy" label={text.copyLink} text={() => url} />
             ) : (
-              <Button kind="primary" disabled={isRunning} autoFocus onClick={share}>
+              <Button kind="primary" disabled={isRunning} onClick={share}>
                 {isShared ? text.showLink : text.makeLink}
               </Button>
             )}
@@ -62,7 +64,7 @@ export function ShareDialog({ conversation: { id, shared }, onClose }: Props) {
               </Button>
             )}
           </div>
-        </>
+        </div>
       )}
     </Sheet>
   );
