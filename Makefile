@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: configuration help setup local installed installed-local demo up test test-fast soak faults browser clients packages lowest check lint types synth bench lock clean delete-data
+.PHONY: configuration help setup local installed installed-local demo up test test-fast test-slow soak faults browser clients packages lowest check lint types synth bench lock clean delete-data
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -137,10 +137,13 @@ demo: local ## Upload the sample documents and ask about them, all on this machi
 up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=, ISSUER_PORT=, CONSOLE_PORT=, ARGS= for ragstack up)
 	@$(BIN)/ragstack up $(PORTS) $(ARGS)
 
-# A third of the time a test waits for a stack: three workers keep two cores busy.
-test: setup ## Run every test, on two cores (ARGS= for pytest)
+# Tests wait for a stack, or for each other's programs: three workers keep two cores busy.
+test: setup ## Run the tests, on two cores, without the slow ones (ARGS= for pytest)
 	$(if $(wildcard web/node_modules),$(NPM) test)
-	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow" $(ARGS)
+
+test-slow: setup ## The slow tests: every example of the documentation, the certificate, large and hostile files, kills
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m slow $(ARGS)
 
 test-fast: setup ## The tests nearest to what changed, in half a minute
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --changed $(ARGS)

@@ -24,7 +24,7 @@ from ragstack_local.connection.connection import Connection, local_session
 from tests.e2e.support import LocalStack
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local stack")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("local stack")]
 
 BY_NAME = {check.name: check for check in CHECKS}
 

@@ -255,6 +255,7 @@ def reader(new_stack: LocalStack, commands: Path, exports: dict[str, str], tmp_p
         found.leave()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.name)
 def test_the_examples_of_a_page_run_in_order(page: Path, reader: Reader, subtests: pytest.Subtests) -> None:
     for block in blocks_of(page):

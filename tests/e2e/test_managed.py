@@ -15,7 +15,7 @@ from tests.e2e.support import LocalStack, client, iterate
 from tests.e2e.test_access_stack import People
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("managed stack")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("managed stack")]
 
 PLACE = "samples/documents/people/"
 HERON = f"{PLACE}heron.md"

@@ -169,6 +169,7 @@ def test_words_are_searched_in_an_index_of_s3_vectors(home: Path, tmp_path: Path
     assert setups["HYBRID, hashed, store=s3_vectors"]["rankings"] == setups["HYBRID, hashed"]["rankings"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_continues_later(tmp_path: Path, in_process: InProcess) -> None:
     many = write_data_set(tmp_path / "many")
     with (many / "corpus.jsonl").open("a") as corpus:

@@ -50,6 +50,7 @@ def test_the_prefix_names_every_stack(synthesize: Any) -> None:
     assert set(stacks) == {f"{prefix}{stack}" for stack in STACKS}
 
 
+@pytest.mark.slow
 def test_cdk_synth_needs_neither_credentials_nor_a_home(tmp_path: Path, stand_in_layer: Path, tools: Path) -> None:
     cdk = ROOT / "node_modules" / ".bin" / "cdk"
     if not cdk.exists():

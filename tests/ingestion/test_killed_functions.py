@@ -193,7 +193,11 @@ def announced(world: World) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize(
     ("vector_store", "story"),
-    [(store, story) for store, stories in STORIES_BY_STORE.items() for story in stories],
+    [
+        pytest.param(store, story, marks=[pytest.mark.slow] if story in LONG_STORIES else [])
+        for store, stories in STORIES_BY_STORE.items()
+        for story in stories
+    ],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_a_function_killed_between_any_two_steps_loses_nothing(

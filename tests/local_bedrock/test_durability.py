@@ -108,6 +108,7 @@ def test_sigterm_right_after_the_announcement_ends_it_cleanly(tmp_path: Path) ->
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
 
 
+@pytest.mark.slow
 def test_stopped_during_a_long_conversion_it_ends_soon_and_resumes(tmp_path: Path) -> None:
     endless = b"<html><body>" + b"<div><p>word " * 300_000
     with process(tmp_path) as (bedrock, server, _line):
@@ -155,6 +156,7 @@ def test_a_job_that_is_killed_repeatedly_counts_right(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["VECTOR", "MANAGED"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_kills_lose_no_acknowledged_document(

@@ -96,6 +96,7 @@ def test_hostile_files_fail_alone_and_with_a_reason(s3: Any, bucket: str, source
     assert all(outcome == "INDEXED" or outcome.endswith(".") for outcome in outcomes.values())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS bounds no address space: the peak there is a matter of time")
 @pytest.mark.parametrize(
     ("bomb", "file_format"), [(pdf_of_a_stream_that_never_ends, "pdf"), (bomb_of_half_a_gigabyte, "docx")]
@@ -134,6 +135,7 @@ def slow_sheet() -> bytes:
     return xlsx(b"<worksheet><sheetData>" + row * 5_000 + b"</sheetData></worksheet>")
 
 
+@pytest.mark.slow
 def test_files_that_take_long_do_not_delay_small_ones(
     s3: Any, bucket: str, tmp_path: Path, s3_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +209,7 @@ def test_an_object_of_more_megabytes_than_are_read_is_not_begun(
 SHARE: Final = 1 if SOAK else 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("line", "megabytes"), [("h", 40), ("heron; ", 5)])
 def test_one_endless_line_is_cut_into_chunks(line: str, megabytes: int) -> None:
     data = line.encode() * (megabytes * MEGABYTE // SHARE // len(line.encode()))

@@ -166,6 +166,7 @@ def test_a_connector_is_described_with_its_defaults_and_its_parameters_as_text(b
     }
 
 
+@pytest.mark.slow
 def test_a_connector_is_created_at_the_pace_of_a_knowledge_base(tmp_path: Path) -> None:
     clock = Clock(1_000.0)
     with serving(tmp_path, clock=clock, pace=Pace(creation_seconds=60)) as bedrock:

@@ -150,6 +150,7 @@ READERS: Final[dict[str, Callable[[str], object]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_a_text_takes_time_in_proportion_to_its_length(reader: str) -> None:
     slow = {unit: growth for unit in (*UNITS, *(MORE_UNITS if SOAK else ())) if (growth := _growth(reader, unit)) > 1}
@@ -213,6 +214,7 @@ MATCHERS: Final[dict[str, Callable[[int], Callable[[], object]]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("matcher", MATCHERS)
 def test_a_match_takes_time_in_proportion_to_both_sides(matcher: str) -> None:
     assert _excess(MATCHERS[matcher], 200) <= 1

@@ -87,6 +87,7 @@ def test_the_built_files_say_what_their_sources_say() -> None:
             assert all(cell in built for row in block.rows for cell in row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["office-in-porto", "coffee-machines", "warehouse-lease"])
 def test_the_files_of_more_formats_say_what_their_sources_say(source: str) -> None:
     script = runpy.run_path(str(SAMPLES / "build.py"))

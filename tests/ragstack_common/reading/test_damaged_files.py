@@ -20,6 +20,7 @@ def test_the_whole_file_is_read(file_format: str) -> None:
     READERS[file_format](SEEDS[file_format])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file_format", sorted(READERS))
 @settings(max_examples=examples(3_200, share=32))
 @given(random=st.randoms(use_true_random=False))

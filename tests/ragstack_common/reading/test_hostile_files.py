@@ -332,6 +332,7 @@ def test_sheets_of_endless_spans_end_soon(sheet: str) -> None:
     assert "a" in convert(xlsx({"S": sheet}), "xlsx").text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "text"),
     [

@@ -47,6 +47,7 @@ def test_nothing_is_fetched(data: bytes, file_format: str) -> None:
     assert seen == []
 
 
+@pytest.mark.slow
 def test_a_book_that_unpacks_to_too_much_is_refused() -> None:
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -66,6 +67,7 @@ def pieces(count: int) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     ("data", "file_format"),

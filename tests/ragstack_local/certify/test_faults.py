@@ -17,6 +17,7 @@ NEVER_TRIED = ("account.accepting",)
 """Named in reports with the reason why no run tries them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "check", [check for check in SERVICES if check.name not in NEVER_TRIED], ids=lambda check: check.name
 )

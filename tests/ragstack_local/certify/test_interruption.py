@@ -82,6 +82,7 @@ def planned(data: Path) -> int:
     return sum(text.count('"planned"') for text in texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resources", [1, 7])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_an_interrupted_run_leaves_nothing(

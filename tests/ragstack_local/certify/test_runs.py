@@ -48,6 +48,7 @@ def finished(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Report:
     return report
 
 
+@pytest.mark.slow
 def test_nothing_differs_from_the_local_stack(finished: Report) -> None:
     different = [outcome for outcome in finished.outcomes if outcome.verdict is Verdict.DIFFERS]
     untried = [outcome for outcome in finished.outcomes if outcome.verdict is Verdict.NOT_TRIED]
@@ -57,6 +58,7 @@ def test_nothing_differs_from_the_local_stack(finished: Report) -> None:
     assert [outcome.check for outcome in finished.outcomes] == list(SERVICES)
 
 
+@pytest.mark.slow
 def test_a_report_names_no_resource_and_no_content(finished: Report, tmp_path: Path) -> None:
     paths = finished.write(tmp_path, "local")
 
@@ -90,6 +92,7 @@ def test_a_report_has_no_names_even_if_an_observation_does(tmp_path: Path) -> No
             assert name not in text
 
 
+@pytest.mark.slow
 def test_a_report_for_programs_has_what_people_see(finished: Report) -> None:
     data = json.loads(json.dumps(finished.to_json()))
     text = finished.to_markdown()
@@ -110,6 +113,7 @@ def test_the_recorded_run_has_every_check() -> None:
     assert not [check["name"] for check in recorded if check["verdict"] == Verdict.DIFFERS]
 
 
+@pytest.mark.slow
 def test_the_policy_allows_all_calls_of_a_run(finished: Report) -> None:
     assert set(rights.actions_of([*finished.calls])) <= set(rights.actions_of(rights.OPERATIONS))
 
@@ -135,6 +139,7 @@ def as_aws(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     return AsAws("us-east-1", ACCOUNT, place.endpoints)
 
 
+@pytest.mark.slow
 def test_the_requests_of_a_run_on_aws_are_valid_and_its_role_is_removed(
     session: Any, as_aws: Place, tmp_path: Path
 ) -> None:
@@ -412,6 +417,7 @@ def test_the_time_of_a_fixture_is_not_that_of_the_check(session: Any, place: Pla
     assert outcomes_of(session, place, tmp_path, a_check("a", waits, seconds=0.3)) == [("matches", "expected")]
 
 
+@pytest.mark.slow
 def test_a_region_without_managed_knowledge_bases_is_the_reason(session: Any, place: Place, tmp_path: Path) -> None:
     elsewhere = AsAws("sa-east-1", ACCOUNT, place.endpoints)
 

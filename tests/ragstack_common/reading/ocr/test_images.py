@@ -125,6 +125,7 @@ def test_a_file_of_another_format_is_not_opened() -> None:
         ImageFile(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "CMYK", "I;16"])
 @pytest.mark.parametrize("orientation", part([6, 1], 2))
 def test_a_picture_of_many_pixels_becomes_smaller_in_the_same_shape(mode: str, orientation: int) -> None:
