@@ -250,6 +250,7 @@ def test_a_document_comes_with_its_best_passages(make: Make) -> None:
     assert {chunk.passages_found for chunk in several.chunks if chunk is not leave} == {1}
 
 
+@pytest.mark.slow
 def test_a_long_document_does_not_displace_the_others(make_long: Make) -> None:
     some = SearchRequest(LONG_QUERY, top_k=20, deduplicate_by="document")
     more_than_there_are = replace(some, top_k=30)

@@ -102,6 +102,7 @@ def test_a_calibration_is_measured_written_and_used(tmp_path: Path, home: Path, 
     assert (tmp_path / "out" / "results.svg").exists()
 
 
+@pytest.mark.slow
 def test_the_table_of_filters_compares_every_way_to_filter(home: Path, tmp_path: Path, in_process: InProcess) -> None:
     data = write_data_set(tmp_path / "birds")
     further = [
@@ -192,6 +193,7 @@ def test_an_interrupted_run_continues_later(tmp_path: Path, in_process: InProces
     assert _count(file.parent, "document WHERE status = 'INDEXED'") == 155
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_leaves_no_process(data: Path, tmp_path: Path) -> None:
     with child([RAGSTACK, "eval", "search", data], env=environment(tmp_path), stdout=subprocess.DEVNULL):
         (file,) = eventually(partial(_indexes, tmp_path))

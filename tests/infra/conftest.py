@@ -89,6 +89,13 @@ SNAPSHOTS = {"auth": "iam,cognito", "access": str(ACCESS), "snap_start": "on"}
 LOCAL = {**EXISTING, "target": "local", "bedrock_endpoint": "http://127.0.0.1:9999"}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that run cfn-lint, which takes seconds for a deployment, as slow, except that of the default one."""
+    for item in items:
+        if "lint" in getattr(item, "fixturenames", ()) and "aws" not in item.fixturenames:  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.slow)
+
+
 @dataclass(frozen=True)
 class Assembly:
     """What a synth left behind."""
@@ -230,8 +237,8 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
         if not folder.exists():
             layers = dict.fromkeys(BUILT_LAYERS, str(stand_in_layer))
             made.mkdir(parents=True, exist_ok=True)
-            _synthesize({**layers, **context}, out := tmp_path_factory.mktemp("cdk.out"))
-            shutil.copytree(out, part := folder.with_name(f"{folder.name}.{os.getpid()}"), symlinks=True)
+            part = folder.with_name(f"{folder.name}.{os.getpid()}")
+            _synthesize({**layers, **context}, part, _console(tmp_path_factory.mktemp("console")))
             try:
                 part.rename(folder)
             except OSError:  # another process was first
@@ -241,7 +248,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory, stand_in_layer: Path, n
     return run
 
 
-def _synthesize(context: dict[str, str], out: Path) -> None:
+def _synthesize(context: dict[str, str], out: Path, console: Path) -> None:
     from aws_cdk import App  # noqa: PLC0415  importing it starts node
 
     specification = importlib.util.spec_from_file_location("cdk_app", ROOT / "app.py")
@@ -254,7 +261,7 @@ def _synthesize(context: dict[str, str], out: Path) -> None:
         # To compile takes seconds, and changes nothing but the digests of assets: test_bytecode.py does it.
         patch.setattr("infra.bytecode._is_own", lambda _: False)
         patch.setattr("infra.bytecode._pyodide", lambda: None)
-        patch.setattr("infra.options.CONSOLE_FILES", _console(out.parent / "console"))
+        patch.setattr("infra.options.CONSOLE_FILES", console)
         cdk_app.build(App(context={**flags, **context}, outdir=str(out))).synth()
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ragstack_local.stack import assembly
 from tests.infra.conftest import ACCESS, LOCAL, Assembly
 
@@ -28,6 +30,7 @@ def templates(folder: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_a_bound_assembly_is_the_one_that_its_values_would_give(
     synthesize: Callable[..., Assembly], tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_existing_knowledge_bases_of_tenants_are_used(synthesize: Callable[..., 
     assert json.loads(outputs["TenantKnowledgeBases"]["Value"]) == IDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", [{"contextual_headers": "on"}, {"knowledge_base": "managed"}])
 def test_the_largest_deployment_stays_within_the_limits_of_cloudformation(
     synthesize: Callable[..., Assembly], tmp_path: Path, chosen: dict[str, str]

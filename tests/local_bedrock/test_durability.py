@@ -128,6 +128,7 @@ def test_stopped_during_a_long_conversion_it_ends_soon_and_resumes(tmp_path: Pat
     assert others[0]["status"] == "INDEXED"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_job_that_is_killed_repeatedly_counts_right(
     tmp_path: Path, s3: Any, s3_url: str, bucket: str, seed: int

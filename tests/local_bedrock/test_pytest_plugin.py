@@ -110,6 +110,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     return run(tmp_path_factory.mktemp("projects"), {**WITH_DEFAULTS, "example": example}, USE_IT, **ACCOUNT)
 
 
+@pytest.mark.slow
 def test_the_example_of_its_documentation_runs(outcomes: Outcomes) -> None:
     assert outcomes["example"] == ["passed"]
 
@@ -126,6 +127,7 @@ def test_a_document_that_fails_says_why(outcomes: Outcomes) -> None:
     assert outcomes["failing"] == ["passed"]
 
 
+@pytest.mark.slow
 def test_the_options_are_those_that_the_project_gives(tmp_path: Path) -> None:
     throttled = """
         import pytest

@@ -92,6 +92,7 @@ def test_functions_need_none_of_the_extras(module: str) -> None:
     assert without(OPTIONAL, f"import {module}; print('imported')") == "imported"
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_one_line_that_names_the_extra() -> None:
     imports = """
 import json
@@ -148,6 +149,7 @@ def test_an_extra_is_installed_from_where_the_package_came(
     assert command_to_install("chroma") == command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["chroma", "milvus"])
 def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> None:
     pytest.importorskip({"chroma": "chromadb", "milvus": "pymilvus"}[engine])
@@ -157,6 +159,7 @@ def test_an_engine_needs_none_of_the_packages_of_other_extras(engine: str) -> No
     assert without(("apsw", "typer", "pypdfium2", "openai", "fastembed"), code) == "imported"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("argument", "exit_code"), [("--help", 0), ("samples/judged", 3)])
 def test_an_evaluation_without_its_packages_has_help_and_names_its_own_extra(argument: str, exit_code: int) -> None:
     """Not the smaller extra of numpy, which is imported first."""
@@ -171,6 +174,7 @@ def test_an_evaluation_without_its_packages_has_help_and_names_its_own_extra(arg
     assert done.stderr.count("The evaluation needs the package") == (0 if argument == "--help" else len(commands))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "exit_code"), [("ragstack_local", 3), ("local_bedrock", 2)])
 def test_the_command_without_its_packages_says_what_to_install(module: str, exit_code: int) -> None:
     blocked = BLOCKED.format(names={"typer"})

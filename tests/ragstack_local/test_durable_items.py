@@ -35,6 +35,8 @@ from ragstack_local.stack.recovery import DataFolder
 from tests.ragstack_local.test_recovery import kill, ministack, project
 from tests.support.registry_table import TABLE, create_table
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["project"]
 
 BOB = Caller("user:bob", frozenset({"everyone", "user:bob"}))

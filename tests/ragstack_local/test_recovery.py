@@ -131,6 +131,7 @@ def submit(connection: Connection, *keys: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KnowledgeBaseType)
 def test_after_a_kill_all_documents_are_uploaded_again(
     tmp_path: Path, project: Project, kind: KnowledgeBaseType
@@ -162,6 +163,7 @@ def save(connection: Connection) -> None:
     assert urllib3.request("PUT", f"{connection.aws_endpoint}/_ragstack/checkpoint", timeout=60).status == 204
 
 
+@pytest.mark.slow
 def test_after_a_kill_a_start_continues_from_the_checkpoint(tmp_path: Path, project: Project) -> None:
     """Objects, and changes of the registry, are those at the kill; everything else is as of the checkpoint."""
     folder = DataFolder(tmp_path)
@@ -185,6 +187,7 @@ def test_after_a_kill_a_start_continues_from_the_checkpoint(tmp_path: Path, proj
     assert versioning == "Enabled"
 
 
+@pytest.mark.slow
 def test_after_a_kill_ingestion_compares_what_may_differ(tmp_path: Path, project: Project) -> None:
     """What was on its way continues; of the rest, only the differences are submitted."""
     folder, later = DataFolder(tmp_path), time.time() + 600
@@ -229,6 +232,7 @@ def test_after_a_kill_ingestion_compares_what_may_differ(tmp_path: Path, project
     assert left == {uri("known.md"), uri("talk.pptx.ragstack.md")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", ["while it is written", "between the renames", "before the old one is removed"])
 def test_a_kill_amid_a_checkpoint_leaves_the_earlier_one_or_the_new_one(tmp_path: Path, killed: str) -> None:
     folder = DataFolder(tmp_path)

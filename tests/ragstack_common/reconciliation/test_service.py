@@ -197,6 +197,7 @@ def test_a_reconciliation_ends_while_a_synchronisation_is_running(stack: Stack) 
     assert gate.closed_until() is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before a call", "after a call"])
 def test_a_job_completes_after_its_function_was_killed_at_any_call(stack: Stack, after: bool) -> None:
     stack.indexed("a.txt", "lost.txt")

@@ -254,6 +254,7 @@ def test_it_waits_while_another_synchronisation_keeps_the_gate_closed(stack: Sta
     assert stack.jobs.get(job.id).status == "COMPLETE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before a call", "after a call"])
 def test_a_killed_function_starts_and_ends_one_ingestion_job(stack: Stack, gate: Gate, after: bool) -> None:
     stack.indexed("a.txt")

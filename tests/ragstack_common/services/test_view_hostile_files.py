@@ -70,6 +70,7 @@ def small_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[WarmProcess]:
     process.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_hostile_file_is_shown_or_the_error_says_why(show: Show, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as impatient:
@@ -88,6 +89,7 @@ def test_a_hostile_file_is_shown_or_the_error_says_why(show: Show, name: str, mo
     assert (afterwards, harmless["text"]) == (200, "The heron stands in shallow water.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [each for each in SHOWN if each.endswith(".pdf")])
 def test_a_part_of_a_hostile_page_is_a_small_picture_or_none(
     show: Show, name: str, monkeypatch: pytest.MonkeyPatch
@@ -141,6 +143,7 @@ def test_a_document_that_could_not_be_indexed_is_refused_with_its_reason(show: S
     assert answer[1]["error"]["message"] == f"'failed.txt' cannot be shown: it could not be indexed. {reason}"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS bounds no address space")
 def test_the_process_never_takes_more_memory_than_it_may(tmp_path: Path) -> None:
     # A process of its own: the peak of this one's children is that of every test before.

@@ -149,6 +149,7 @@ def test_a_reconciliation_moves_documents_to_another_kind(
     assert after.found(ZOE, QUESTION) == [PUBLIC]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deployment", ["index"], indirect=True)
 def test_a_killed_function_synchronises_each_tenant_once(filled: Deployment) -> None:
     stack = filled.stack

@@ -65,6 +65,7 @@ def test_images_are_read_with_a_heading_for_their_page(engine: Recognizer, file_
     assert text == page.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degrees", part([90, 180, 270, -8, 3, 95], 3))
 def test_a_turned_page_has_the_same_text(engine: Recognizer, degrees: int) -> None:
     turned = SCAN.rotate(degrees, Image.Resampling.BICUBIC, expand=True, fillcolor="white")
@@ -77,6 +78,7 @@ def test_a_turned_page_has_the_same_text(engine: Recognizer, degrees: int) -> No
         assert 0 <= word.box.top < word.box.top + word.box.height <= 1
 
 
+@pytest.mark.slow
 def test_two_columns_are_not_read_across(engine: Recognizer) -> None:
     page = scan(((60, 100), PARAGRAPH), ((860, 100), NOTICE), size=(1500, 500))
 
@@ -265,12 +267,14 @@ def test_another_process_can_recognize_the_pages() -> None:
     assert found.text.endswith("## Page 2 (read from an image)\n\nWords of a service")
 
 
+@pytest.mark.slow
 def test_a_large_picture_is_sent_as_jpeg() -> None:
     noise = Image.merge("RGB", [Image.effect_noise((2500, 2500), 90) for _ in "RGB"])
 
     assert Image.open(BytesIO(PagePicture(1, noise).encoded())).format == "JPEG"
 
 
+@pytest.mark.slow
 def test_markup_in_a_picture_is_text(engine: Recognizer) -> None:
     page = scan(((60, 60), ["# 1 <b>Fees</b>", "are due monthly"]))
 

@@ -331,6 +331,7 @@ def test_a_policy_has_as_many_characters_as_asked(characters: int) -> None:
     assert all(len(each) < 1024 for each in json.loads(document)["Statement"][0]["Resource"])
 
 
+@pytest.mark.slow
 def test_the_small_templates_pass_cfn_lint(prepared: Site, account: Account, tmp_path: Path) -> None:
     for name in ("deployment.managed", "changes.protected_pool", "changes.second_factor", "changes.header_policy"):
         CASES[name].expected(account)
