@@ -59,6 +59,7 @@ def _reads(pipe: int) -> bytes | None:
         return None
 
 
+@pytest.mark.slow
 def test_workers_run_the_tests_that_were_chosen(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
         """

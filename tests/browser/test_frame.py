@@ -43,6 +43,17 @@ def test_two_people_use_the_console_side_by_side(visit: Open) -> None:
     expect(account(second)).to_have_accessible_name(re.compile(r"^Account: bob\b"))
 
 
+def test_a_page_whose_frame_cannot_be_loaded_says_so(visit: Open) -> None:
+    page = visit(expects_failures=True)
+    page.route(re.compile("/assets/mount-"), lambda route: route.abort())
+
+    page.reload()
+
+    expect(page.get_by_role("alert")).to_contain_text("The page could not be loaded")
+    expect(page.get_by_text("RAGStack", exact=True)).to_have_count(0)
+    check_accessibility(page)
+
+
 def test_the_page_may_run_its_own_scripts_alone(console_url: str) -> None:
     policy = urllib3.request("GET", console_url).headers["content-security-policy"]
 

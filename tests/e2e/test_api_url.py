@@ -60,6 +60,7 @@ def test_documents_are_uploaded_found_described_and_deleted(stack: LocalStack, e
     assert (gone.returncode, json.loads(gone.stdout)["results"]) == (1, [])
 
 
+@pytest.mark.slow
 def test_files_are_downloaded_by_key_uri_and_id(stack: LocalStack, elsewhere: Run, tmp_path: Path) -> None:
     """Byte for byte, and also the file of a document that failed."""
     content = b"The h\xc3\xb6rned owl\r\nhunts at night.\x0c\n"

@@ -59,6 +59,7 @@ def test_attributes_of_the_command_line_are_searched_by_and_listed(stack: LocalS
     assert (best["metadata"]["version"], best["metadata"]["legs"]) == ("7", 4)
 
 
+@pytest.mark.slow
 def test_omitted_attributes_and_deleted_folders_disappear(stack: LocalStack, tmp_path: Path) -> None:
     folder = tmp_path / "voles"
     folder.mkdir()
@@ -94,6 +95,7 @@ def letters(stack: LocalStack, uri: str) -> int:
     return sum(len(entry["message_ids"]) for entry in failures["documents"] if entry["uri"] == uri)
 
 
+@pytest.mark.slow
 def test_a_failed_document_is_listed_replayed_and_listed_again(stack: LocalStack) -> None:
     uri = stack.put("failures/empty.md", "")
     stack.settled(uri)

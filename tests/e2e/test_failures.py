@@ -31,6 +31,7 @@ def test_a_document_that_cannot_be_read_fails_with_a_reason(
     assert "Traceback" not in (status.reason or "")
 
 
+@pytest.mark.slow
 def test_an_unreadable_message_is_listed_until_it_is_discarded(stack: LocalStack) -> None:
     connection = stack.connection
     body = json.dumps({"hello": "is this the ingestion?"})

@@ -92,7 +92,7 @@ LOCAL = {**EXISTING, "target": "local", "bedrock_endpoint": "http://127.0.0.1:99
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that run cfn-lint, which takes seconds for a deployment, as slow, except that of the default one."""
     for item in items:
-        if "lint" in getattr(item, "fixturenames", ()) and "aws" not in item.fixturenames:  # type: ignore[attr-defined]
+        if "lint" in getattr(item, "fixturenames", ()) and item.name != "test_cfn_lint_finds_no_error":
             item.add_marker(pytest.mark.slow)
 
 

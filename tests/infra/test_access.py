@@ -70,6 +70,7 @@ def outputs(assembly: Any) -> set[str]:
     return set(assembly.templates["RagStackApi"]["Outputs"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(VARIANTS))
 def test_cdk_nag_finds_nothing_in_a_variant(variant: Any, name: str) -> None:
     assert variant(name).violations == []

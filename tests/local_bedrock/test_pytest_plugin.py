@@ -12,7 +12,7 @@ import pytest
 
 from local_bedrock import pytest_plugin
 
-pytestmark = pytest.mark.xdist_group("nested pytest")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("nested pytest")]
 
 USE_IT = 'pytest_plugins = ["local_bedrock.pytest_plugin"]\n'
 PROJECT = Path(__file__).parents[2]
@@ -110,7 +110,6 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     return run(tmp_path_factory.mktemp("projects"), {**WITH_DEFAULTS, "example": example}, USE_IT, **ACCOUNT)
 
 
-@pytest.mark.slow
 def test_the_example_of_its_documentation_runs(outcomes: Outcomes) -> None:
     assert outcomes["example"] == ["passed"]
 
@@ -127,7 +126,6 @@ def test_a_document_that_fails_says_why(outcomes: Outcomes) -> None:
     assert outcomes["failing"] == ["passed"]
 
 
-@pytest.mark.slow
 def test_the_options_are_those_that_the_project_gives(tmp_path: Path) -> None:
     throttled = """
         import pytest

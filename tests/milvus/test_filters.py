@@ -156,6 +156,7 @@ def held(stored: Store, condition: Filter | dict[str, Any]) -> None:
 RARELY = settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @RARELY
 @given(filters_over(KEYS))
 def test_no_match_is_lost_in_a_json_field(in_json: Store, condition: Filter) -> None:

@@ -24,5 +24,10 @@ const opened = Session.open().then((session) => {
 opened.then(({ first }) => first).catch(() => undefined); // the frame says so when it is there
 const { page } = parsePlace(location.hash);
 if (page in LOADERS) LOADERS[page as keyof typeof LOADERS]().catch(() => undefined); // the frame loads it again
-const { mount } = await import("./mount");
-mount(opened);
+import("./mount").then(
+  ({ mount }) => mount(opened),
+  () => {
+    document.querySelector(".starting")?.remove();
+    document.getElementById("failed")?.removeAttribute("hidden");
+  },
+);

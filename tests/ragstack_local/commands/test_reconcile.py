@@ -67,6 +67,7 @@ def test_documents_that_are_read_again_are_followed_to_their_end(
     assert "differences: read before 1 s3://b/a.md" in [" ".join(line.split()) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_documents_that_are_read_again_for_too_long_are_an_error(
     aws: Aws, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
