@@ -399,7 +399,7 @@ def test_several_documents_are_deleted_and_undone_at_once(visit: Open) -> None:
     page.clock.fast_forward(60_000)
     page.get_by_role("button", name="Undo").press("Enter")
     expect(page.get_by_text("Will be deleted", exact=True)).to_have_count(0)
-    page.wait_for_function("document.activeElement.closest('.documents') !== null")
+    page.wait_for_function("() => document.activeElement.closest('.documents') !== null")
 
 
 def test_an_attribute_of_several_documents_is_set(visit: Open) -> None:
