@@ -137,7 +137,7 @@ demo: local ## Upload the sample documents and ask about them, all on this machi
 up: local ## Start the local stack and keep it up until Ctrl-C (PORT=, BEDROCK_PORT=, ANSWERS_PORT=, ISSUER_PORT=, CONSOLE_PORT=, ARGS= for ragstack up)
 	@$(BIN)/ragstack up $(PORTS) $(ARGS)
 
-# Tests wait for a stack, or for each other's programs: three workers keep two cores busy.
+# Tests wait for a stack, or for programs that they start: three workers keep two cores busy.
 test: setup ## Run the tests, on two cores, without the slow ones (ARGS= for pytest)
 	$(if $(wildcard web/node_modules),$(NPM) test)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow" $(ARGS)

@@ -5,9 +5,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.support import changed
 from tests.support.children import END_SECONDS, start_child
 from tests.support.waiting import eventually
 
@@ -57,6 +59,23 @@ def _reads(pipe: int) -> bytes | None:
         return os.read(pipe, 100)
     except BlockingIOError:
         return None
+
+
+def test_a_quick_run_leaves_out_slow_tests_of_files_that_did_not_change(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed, "changed_files", lambda: ["tests/test_b.py"])
+    items = []
+    for name in ("tests/test_a.py::test_slow", "tests/test_a.py::test_quick", "tests/test_b.py::test_slow"):
+        item = pytest.Function.from_parent(request.node.parent, name=request.node.name, callobj=lambda: None)
+        item._nodeid = name
+        if name.endswith("slow"):
+            item.add_marker(pytest.mark.slow)
+        items.append(item)
+
+    changed.pytest_collection_modifyitems(SimpleNamespace(getoption=lambda _: True), items)  # type: ignore[arg-type]
+
+    assert [item.nodeid for item in items] == ["tests/test_a.py::test_quick", "tests/test_b.py::test_slow"]
 
 
 @pytest.mark.slow

@@ -89,13 +89,6 @@ SNAPSHOTS = {"auth": "iam,cognito", "access": str(ACCESS), "snap_start": "on"}
 LOCAL = {**EXISTING, "target": "local", "bedrock_endpoint": "http://127.0.0.1:9999"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that run cfn-lint, which takes seconds for a deployment, as slow, except that of the default one."""
-    for item in items:
-        if "lint" in getattr(item, "fixturenames", ()) and item.name != "test_cfn_lint_finds_no_error":
-            item.add_marker(pytest.mark.slow)
-
-
 @dataclass(frozen=True)
 class Assembly:
     """What a synth left behind."""

@@ -76,6 +76,7 @@ def test_cdk_nag_finds_nothing_in_a_variant(variant: Any, name: str) -> None:
     assert variant(name).violations == []
 
 
+@pytest.mark.slow
 def test_cfn_lint_finds_no_error_in_a_variant(variant: Any, lint: Any) -> None:
     lint(*(variant(name).folder / "RagStackApi.template.json" for name in ("both", "keys")))
 
@@ -199,6 +200,7 @@ def test_people_sign_in_to_the_console_if_programs_come_first(synthesize: Any) -
     assert "PeopleApi" in json.dumps(api)
 
 
+@pytest.mark.slow
 def test_a_user_pool_is_the_same_whoever_comes_first(variant: Any, synthesize: Any, aws: Any, lint: Any) -> None:
     added = synthesize(auth="iam,cognito", access=str(ACCESS))
     of_people = {"AWS::Cognito::UserPool", "AWS::Cognito::UserPoolClient", "AWS::Cognito::UserPoolDomain"}

@@ -22,6 +22,7 @@ def outputs(assembly: Any) -> dict[str, Any]:
     return {name: each["Value"] for name, each in assembly.templates["RagStackApi"]["Outputs"].items()}
 
 
+@pytest.mark.slow
 def test_a_deployment_with_everything_passes_cdk_nag_and_cfn_lint(edge: Any, lint: Any) -> None:
     assert edge.violations == []
     lint(*(edge.folder / f"{name}.template.json" for name in edge.templates))

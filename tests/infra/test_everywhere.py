@@ -80,6 +80,7 @@ def test_without_a_key_nobody_may_use_one(aws: Assembly) -> None:
     assert "kms:" not in json.dumps(aws.templates)
 
 
+@pytest.mark.slow
 def test_a_deployment_with_a_key_breaks_no_rule(keyed: Assembly, lint: Callable[..., None]) -> None:
     lint(*keyed.folder.glob("*.template.json"))
 

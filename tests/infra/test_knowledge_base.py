@@ -91,6 +91,7 @@ def test_a_default_deployment_keeps_its_knowledge_base() -> None:
     assert vectors.generation(Options()) == "a6417da7"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("embedding", "model", "dimensions"),
     [

@@ -98,6 +98,7 @@ def test_the_knowledge_base_waits_until_iam_knows_its_role(managed: Assembly) ->
         assert settled in waits["DependsOn"]
 
 
+@pytest.mark.slow
 def test_the_templates_break_no_rule(managed: Assembly, lint: Callable[..., None]) -> None:
     lint(*managed.folder.glob("*.template.json"))
 
@@ -183,6 +184,7 @@ def wait_for(status: str, read: Callable[[], Any]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_key_encrypts_the_index_and_opens_the_documents(
     synthesize: Callable[..., Assembly], lint: Callable[..., None]
 ) -> None:
@@ -218,6 +220,7 @@ def test_rates_follow_the_quota_of_managed_retrieve(managed: Assembly, synthesiz
     assert IngestionSettings.variables()["RECEIPT_LOOKUPS_PER_SECOND"].default == 8
 
 
+@pytest.mark.slow
 def test_each_tenant_has_a_managed_knowledge_base(
     synthesize: Callable[..., Assembly], tmp_path: Path, lint: Callable[..., None]
 ) -> None:
@@ -243,6 +246,7 @@ def test_the_prefix_of_a_tenant_may_have_accents_where_data_sources_have_none(tm
     assert Options.from_context({**MANAGED, "tenants": "index", "access": str(file)})
 
 
+@pytest.mark.slow
 def test_the_type_of_an_existing_knowledge_base_is_found_out_where_the_deployer_names_none(
     existing: Assembly, synthesize: Callable[..., Assembly], lint: Callable[..., None]
 ) -> None:

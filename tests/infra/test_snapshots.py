@@ -100,6 +100,7 @@ def test_other_packages_publish_a_version(snapshots: Any, synthesize: Any, tmp_p
     assert before.isdisjoint(after)
 
 
+@pytest.mark.slow
 def test_templates_with_snapshots_pass_cdk_nag_and_cfn_lint(snapshots: Any, lint: Any) -> None:
     assert snapshots.violations == []
     lint(*(snapshots.folder / f"{name}.template.json" for name in snapshots.templates))

@@ -86,6 +86,7 @@ def test_words_are_searched_in_every_index(by_index: Assembly) -> None:
     assert by_index.rights("query")["bedrock:GetKnowledgeBase"].count("knowledge-base/") == 3
 
 
+@pytest.mark.slow
 def test_a_deployment_with_tenants_breaks_no_rule(by_index: Assembly, lint: Callable[..., None]) -> None:
     lint(*by_index.folder.glob("*.template.json"))
 

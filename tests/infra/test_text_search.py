@@ -218,6 +218,7 @@ def test_the_role_may_configure_the_index_and_no_other(aws: Assembly) -> None:
     assert all("/index/*" not in resources for resources in rights.values())
 
 
+@pytest.mark.slow
 def test_the_language_is_a_choice(
     synthesize: Callable[..., Assembly], aws: Assembly, lint: Callable[..., None]
 ) -> None:
@@ -247,6 +248,7 @@ def test_the_functions_that_search_may_query_the_index(aws: Assembly) -> None:
     assert not [action for action in aws.rights("ingestion") if action.startswith("s3vectors:")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "words", "discovers"),
     [

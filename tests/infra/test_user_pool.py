@@ -39,6 +39,7 @@ def test_a_first_deployment_that_fails_leaves_the_pool_and_can_be_rolled_back(co
     assert (pool["DeletionPolicy"], pool["UpdateReplacePolicy"]) == ("Retain", "Retain")
 
 
+@pytest.mark.slow
 def test_an_existing_pool_is_used_and_gets_groups_and_a_client(adopted: Any, lint: Any) -> None:
     issuer = "".join(
         part if isinstance(part, str) else part["Ref"]

@@ -77,7 +77,20 @@ def within_half_a_minute(affected: list[str], changed: list[str], recorded: dict
     return chosen
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the slow tests of files that did not change."""
+    if config.getoption("--changed"):
+        changed = changed_files()
+        items[:] = [
+            item
+            for item in items
+            if item.get_closest_marker("slow") is None or item.nodeid.partition("::")[0] in changed
+        ]
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if "slow" in report.keywords:
+        return
     _seconds[report.nodeid.partition("::")[0]] += report.duration
 
 
